@@ -109,6 +109,7 @@ class Tally:
         self._is_judged = judged
         self._range: tuple[float, float] | None = None
         self._scenarios: set[str] = set()
+        self._without_trials = 0
 
     def add(self, score: bool | float, person: Hashable = None, scenario: str | None = None) -> None:
         """Add a score.
@@ -118,7 +119,9 @@ class Tally:
             person: The person of the scored dialogue; `None` if the person has no other score.
             scenario: The scenario, if it has several trials.
         """
-        if scenario is not None:
+        if scenario is None:
+            self._without_trials += 1
+        else:
             self._scenarios.add(scenario)
         self._is_of_verdicts &= isinstance(score, bool)
         low, high = self._range or (score, score)
@@ -151,8 +154,9 @@ class Tally:
         people = Counter(self._by_person.values())
         people.update({(1, score): count for score, count in self._alone.items()})
         mean = sum(score * count for (_, score), count in people.items()) / self.n
-        once = len(self._scenarios) or self.n
-        least, most = self._range or (mean, mean)
+        once = len(self._scenarios) + self._without_trials
+        least, most = map(float, self._range or (mean, mean))
+        mean = max(least, min(mean, most))  # despite rounding
         low, high = wilson(mean, _effective(people, once)) if self._is_of_verdicts else _bootstrap(people, least, most)
         constant = is_constant(self.n, least, most) if self._is_judged else None
         return Estimate(self.n, mean, low, high, constant)
@@ -311,8 +315,8 @@ def _bootstrap(people: Counter[tuple[int, float]], least: float, most: float) ->
     """
     if people.total() < FEWEST:
         return None, None
-    low, high = percentiles(_resampled(people))
-    return max(low, least), min(high, most)
+    low, high = (max(least, min(end, most)) for end in percentiles(_resampled(people)))
+    return low, high
 
 
 def _resampled(people: Counter[tuple[int, float]]) -> NDArray[np.float64]:

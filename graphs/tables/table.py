@@ -172,7 +172,8 @@ class Table:
         scales: For columns of figures, the lowest and the highest possible value.
         where: The expression that selects the scenarios of the report; empty if the report covers all scenarios.
         shares: The columns whose cells are fractions, shown as percentages, in the rows that contain a text, such as
-            the name of a metric of verdicts.
+            the name of a metric of verdicts; or, by two texts, in the rows that contain the second and begin with the
+            first, such as the name of a system.
         charted: The titles of the columns that are drawn as charts. Columns by turn are given without the turn.
         judged: For columns of judges' scores, the metric and target, as `METRIC (TARGET)`, with ` by turn` for scores
             of turns.
@@ -191,15 +192,17 @@ class Table:
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     where: str = ""
     warnings: list[str] = field(default_factory=list)
-    shares: dict[str, Collection[str]] = field(default_factory=dict)
+    shares: dict[str | tuple[str, str], Collection[str]] = field(default_factory=dict)
     charted: Sequence[str] = ()
     judged: dict[str, Sequence[str]] = field(default_factory=dict)
 
     def shown(self, row: Sequence[Cell]) -> Iterator[tuple[Cell, str]]:
         """Yield the cells of a row as shown, each with its column's title. Titles of fractions end in `%`."""
-        shares = next((self.shares[cell] for cell in row if isinstance(cell, str) and cell in self.shares), ())
+        texts = [cell for cell in row if isinstance(cell, str)]
+        names = {text: key for text in texts for key in (text, (texts[0], text)) if key in self.shares}
+        shares = self.shares[next(iter(names.values()))] if names else ()
         for cell, column in zip(row, self.columns, strict=True):
-            is_named = isinstance(cell, str) and cell in self.shares
+            is_named = isinstance(cell, str) and cell in names
             yield f"{cell} %" if is_named else cell, f"{column} %" if column in shares else column
 
     @property

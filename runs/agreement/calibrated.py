@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -75,23 +75,28 @@ class _Item:
     """An item: the judge's score, its sampling unit (such as a person), and the mean of its labels, if it has any.
 
     Attributes:
-        scenario: The scenario's id if it is played several times.
+        scenario: The scenario's id.
     """
 
     score: float
     unit: Hashable
-    scenario: str | None
+    scenario: str
     label: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Calibrated:
-    """The scored items of a run by group, with their scales and notes; groups without any label are left out."""
+    """The scored items of a run by group, with their scales and notes; groups without any label are left out.
+
+    Attributes:
+        checks: The metrics that checks score rather than judges.
+    """
 
     label: str
     items: Mapping[Group, Mapping[str, _Item]]
     scales: Mapping[Group, Scale]
     notes: Sequence[str]
+    checks: Collection[str]
 
 
 def calibrated_tables(
@@ -174,7 +179,7 @@ def _read(reported: ReportedRun, path: Path | None, where: str | None, given: Se
         scale = scales.of(item.judgement.metric)
         codes = [] if row is None else [each for each in label_codes(labels, row, scale) if each >= 0]
         label = scale.low + sum(codes) / len(codes) if codes else None
-        groups[item.group][item.id] = _Item(score, episode.cluster(unit), episode.repeated, label)
+        groups[item.group][item.id] = _Item(score, episode.cluster(unit), episode.repeated or episode.scenario, label)
     groups = {group: of for group, of in groups.items() if any(each.label is not None for each in of.values())}
     if not groups:
         raise RunError(f"{labels.path}: no labelled item of {run.path} has a judge's score to calibrate")
@@ -182,7 +187,8 @@ def _read(reported: ReportedRun, path: Path | None, where: str | None, given: Se
     missing = ((group, count) for group, count in unscored.items() if count)
     notes += [f"{group}: labelled items without a judge's score, left out: {count:,}." for group, count in missing]
     notes += left_out_notes(*matched.left_out())
-    return _Calibrated(reported.label, groups, {group: scales.of(group.metric) for group in groups}, notes)
+    of_groups, checks = {group: scales.of(group.metric) for group in groups}, WithJudging.of(run.recipe).check_metrics
+    return _Calibrated(reported.label, groups, of_groups, notes, checks)
 
 
 def scores_of(run: _Calibrated) -> Iterator[CalibratedScore]:
@@ -190,7 +196,7 @@ def scores_of(run: _Calibrated) -> Iterator[CalibratedScore]:
     for group, items in run.items.items():
         scale = run.scales[group]
         keyed = {id_: ((each.score,), each.unit, each.label) for id_, each in items.items()}
-        tally = Tally(judged=True)
+        tally = Tally(judged=group.metric not in run.checks)
         for each in items.values():
             tally.add(bool(each.score) if scale.is_verdict else each.score, each.unit, each.scenario)
         yield _calibrated(run.label, group, keyed, tally.estimate(), (scale.low, scale.high), scale.is_verdict)

@@ -23,6 +23,8 @@ QUANTILE = 2.0
 _PRIOR = 2.0
 """Number of labels, from the distribution of all labels, that are added to each stratum when its variance is estimated,
 so that a judge that rarely errs does not seem faultless because a few labels all agree with it."""
+_NO_SPREAD = 1e-12
+"""Maximum variance of labels that counts as none, which allows for rounding. The judge then adds nothing to them."""
 _PER_STRATUM = 10
 """Minimum number of labels for each stratum of scores; with fewer, adjacent scores are merged."""
 
@@ -106,10 +108,11 @@ def calibrate(
     between = (weights * (middles - (weights * middles).sum(-1, keepdims=True)) ** 2).sum(-1)
     fixed = of_items * between / strata.items.sum(-1)
     variance = of_residuals * (weights**2 * spreads / labels).sum(-1) + fixed
-    one_differs = step**2 * (total - 1) / total**2
-    spread = np.maximum(second - alone**2, np.where(alone * (1 - alone) > 0, one_differs, 0.0))
-    of_alone = of_labels * spread / total
+    own_spread = np.where(second - alone**2 > _NO_SPREAD, second - alone**2, 0.0)
+    of_alone = of_labels * own_spread / total
     ratio = np.where(has_all & (of_alone > 0), np.minimum(variance / np.where(of_alone > 0, of_alone, 1), 1), 1.0)
+    one_differs = step**2 * (total - 1) / total**2
+    spread = np.maximum(own_spread, np.where(alone * (1 - alone) > 0, one_differs, 0.0))
     scatter = np.maximum(alone * (1 - alone) / np.where(spread > 0, spread, 1), 1)
     low, high = _wilson(mean, scatter * total / of_labels / ratio, quantile)
     alone_low, alone_high = _wilson(alone, scatter * total / of_labels, quantile)
@@ -201,4 +204,4 @@ def design_effect(values: Iterable[tuple[Hashable, float]], mean: float) -> floa
     for unit, value in values:
         sums[unit] += value - mean
         squares += (value - mean) ** 2
-    return max(1.0, sum(each**2 for each in sums.values()) / squares) if squares > 0 else 1.0
+    return max(1.0, sum(each**2 for each in sums.values()) / squares) if squares > _NO_SPREAD else 1.0

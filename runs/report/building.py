@@ -210,8 +210,9 @@ def build(sets: Sequence[ReportedRun], recipe: Recipe, where: str | None, *, has
         add_offline_column(compared, both)
         tables += _with_notes(compared, *(note for each in both for note in notes[each.set_name]))
     about_judges = judges_tables(run, where) if has_agreement else []
-    about_judges += length_table(sets, [each.set_name or "" for each in sets], where)
-    warn_of_narrow_intervals(about_judges, sets)
+    of_length = length_table(sets, [each.set_name or "" for each in sets], where)
+    warn_of_narrow_intervals(of_length, sets)
+    about_judges += of_length
     return tables + _with_notes(add_offline_column(about_judges, sets), *itertools.chain(*notes.values()))
 
 

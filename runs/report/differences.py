@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from dialoom.graphs import Judgement, Outcome, Recipe, Table, WithFacets, WithJudging
-from dialoom.graphs.outcome import turn_ends
+from dialoom.graphs.outcome import numbers_of, turn_ends
 from dialoom.graphs.tables.statistics import (
     FEWEST,
     PairedDifference,
@@ -125,6 +125,7 @@ def differences(
         more = f"about {3 * max(row.scenarios for row in rows):,} more"
         further = "" if units == "scenarios" else f", from further {units} too"
         table.notes.append(f"An interval half as wide would take about four times as many scenarios: {more}{further}.")
+    table.notes += notes_on_turns(rows)
     table.notes += [*([_BY_FACETS] if by_facets else []), _TESTED.format(units=units, fewest=FEWEST)]
     return [table]
 
@@ -192,9 +193,9 @@ def _paired(first: dict[str, _Scored], second: dict[str, _Scored]) -> tuple[list
 
 
 def _by_facets(scored: Mapping[str, _Scored], apart: set[str]) -> dict[str, _Scored]:
-    """Return the scenarios whose facets other than `apart` no other scenario shares, by these facets."""
+    """Return the scenarios whose facets other than `apart` no other scenario shares, by these facets and the trial."""
     keys = {
-        id_: canonical({name: value for name, value in each.facets.items() if name not in apart})
+        id_: canonical([numbers_of(id_)[0], {name: value for name, value in each.facets.items() if name not in apart}])
         for id_, each in scored.items()
     }
     counts = Counter(keys.values())
@@ -243,6 +244,12 @@ def _notes(rows: Sequence[JudgedDifference], corrected: Sequence[float | None], 
     if unsure:
         notes.append(f"No significant difference in {', '.join(unsure)}: differences this large often arise by chance.")
     return notes
+
+
+def notes_on_turns(rows: Iterable[JudgedDifference]) -> list[str]:
+    """Return the note on scores of turns, which other tables do not average by conversation; empty without them."""
+    is_by_turn = any(row.what.endswith(" by turn") for row in rows)
+    return ["Scores by turn: each conversation counts once, with the mean of its turns."] if is_by_turn else []
 
 
 def _left_out(rows: Sequence[JudgedDifference], first: str) -> Iterator[str]:

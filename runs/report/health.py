@@ -16,6 +16,7 @@ import yaml
 
 from dialoom.graphs import Episode, Estimate, Judge, Judgement, Table, WithFacets, WithJudging, WithLabels, WithRoles
 from dialoom.graphs.gate.talk import PromptWords, runs_of, words_of
+from dialoom.graphs.outcome import Subject, by_subject
 from dialoom.graphs.tables.statistics import FEWEST, Tally
 from dialoom.graphs.tables.table import CONSTANT, DOUBTFUL
 from dialoom.grouping import grouped
@@ -279,16 +280,15 @@ def _repeated(
     """Yield, for each item that the judge scored several times, its subject, its unit, and whether scores are equal."""
     groups = judges_of(reported.run.judgement_sets())
     sets = next((group for group in groups if reported.judging in group), [])
-    scores: dict[tuple[str, str, int | None, str], list[float]] = defaultdict(list)
+    scores: dict[tuple[str, str, Subject], list[float]] = defaultdict(list)
     units: dict[str, tuple[Hashable, str]] = {}
     for each in sets if len(sets) > 1 else ():
         for episode in islice(selected(reported.run, each.name, where), most):
             units[episode.id] = _unit(episode, reported)
-            for judgement in episode.outcome.judgements:
+            for subject, judgement in by_subject(episode.outcome.judgements).items():
                 if judgement.score is not None:
-                    item = (episode.id, subject_of(judgement), judgement.turn, judgement.target)
-                    scores[item].append(float(judgement.score))
-    for (id_, what, _, _), values in scores.items():
+                    scores[episode.id, subject_of(judgement), subject].append(float(judgement.score))
+    for (id_, what, _), values in scores.items():
         if len(values) > 1:
             yield what, units[id_], len({*values}) == 1
 
@@ -305,7 +305,7 @@ _NOTE = (
     "got equal scores. Itself: whether the judge's model wrote what it judges. The figures of a judge that fails a "
     "check are marked."
 )
-_INTERVALS = (
+INTERVALS_OF_JUDGEMENTS = (
     "In brackets: 95 % intervals by Wilson; judgements of one scenario (turns, trials) count as one, and n is divided "
     "by the design effect of the people or other units of the recipe, because they are not independent."
 )
@@ -329,7 +329,7 @@ def health_table(health: Sequence[Health], several: bool, covers: str = COVERS_A
         figures = [each.n, *each.most_frequent, each.spread, *(tally.estimate() for tally in tallies)]
         row = [each.shown, *figures, "yes" if each.is_own else "no", "; ".join(each.failures()) or "none"]
         table.rows.append([each.label, *row] if several else row)
-    table.notes = [covers, _NOTE, *([_ORDER_NOTE] if has_order else []), _INTERVALS]
+    table.notes = [covers, _NOTE, *([_ORDER_NOTE] if has_order else []), INTERVALS_OF_JUDGEMENTS]
     return [table] if table.rows else []
 
 

@@ -15,6 +15,7 @@ from dialoom.runs.reading.scenarios import Where
 from dialoom.runs.store import JudgementSet, RecordedEpisode, RunFile, judges_of
 
 from .differences import subject_of
+from .health import INTERVALS_OF_JUDGEMENTS
 
 NEEDED = "Alpha and kappa are computed by libraries that are not installed here: pip install 'dialoom[agree]'."
 _ALPHA = (
@@ -37,7 +38,7 @@ def judges_tables(run: RunFile, where: str | None) -> list[Table]:
             own.rows += [[group[0].name, len(group), what, *row] for what, row in _rows(run, group, where)]
     for table in (between, own):
         table.facets = {"metric": None, "judgements": None}
-        table.notes += [_ALPHA, intervals(WithFacets.of(run.recipe).units), *([] if _has_libraries() else [NEEDED])]
+        table.notes += [_ALPHA, INTERVALS_OF_JUDGEMENTS, *([] if _has_libraries() else [NEEDED])]
     return [table for table in (between, own) if table.rows]
 
 
@@ -56,7 +57,7 @@ def _rows(run: RunFile, sets: Sequence[JudgementSet], where: str | None) -> list
                 what, scores = subject_of(judgements[0]), [float(each.score or 0) for each in judgements]
                 found[what].append(scores)
                 units[what].append(episodes[0].cluster(person))
-                equal[what].add(len({*scores}) == 1, units[what][-1], episodes[0].repeated)
+                equal[what].add(len({*scores}) == 1, units[what][-1], episodes[0].repeated or episodes[0].scenario)
     rows: list[tuple[str, list[Cell]]] = []
     for what, things in found.items():
         alpha = None
@@ -109,17 +110,18 @@ def comparison_table(run: RunFile, left: JudgementSet, right: JudgementSet, wher
             values = (score, second, second - score, score == second)
             pairs[what, judgement.metric][float(score), float(second)] += 1
             for tally, value in zip(tallies[what], values, strict=True):
-                tally.add(value, one.cluster(person), one.repeated)
+                tally.add(value, one.cluster(person), one.repeated or one.scenario)
     for (what, metric), counts in pairs.items():
         estimates = [tally.estimate() for tally in tallies[what]]
         kappa = _kappa(counts, WithJudging.of(run.recipe).scales.get(metric))
         table.rows.append([what, counts.total(), *estimates, kappa])
     units = WithFacets.of(run.recipe).units
-    table.notes += ["The means cover only items with a score in both sets.", intervals(units)]
+    table.notes += ["The means cover only items with a score in both sets.", intervals(units), _COUNT_ONCE]
     table.notes.append(f"{_KAPPA}{'' if _has_libraries() else f' {NEEDED}'}")
     return table
 
 
+_COUNT_ONCE = "For shares of verdicts and of equal scores, judgements of one scenario (turns, trials) count as one."
 _KAPPA = (
     "kappa: Cohen's kappa, for scores with quadratic weights; its interval is asymptotic, as if pairs were independent "
     f"(none for fewer than {FEWEST} pairs or at full agreement). A dash: one of the two sets has only a single score, "

@@ -43,6 +43,8 @@ its health.
 """
 
 _FORM = re.compile(r"(?:pass\^(?P<k>[1-9]\d*)\((?P<passed>.+)\)|(?P<metric>.+?))\s*(?P<sign>[<>]=?)\s*(?P<bound>\S+)")
+_PLACES = 12
+"""The number of decimals to which values and bounds are compared, because the mean of 0.6, 0.7 and 0.8 is not 0.7."""
 _COMPARED = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt}
 
 
@@ -427,18 +429,19 @@ def _offline(players: Iterable[tuple[str, ModelBinding]], allowed: Collection[st
 
 def _missed(requirement: Requirement, found: Estimate, is_confident: bool) -> list[str]:
     compared, is_least = _COMPARED[requirement.sign], requirement.sign[0] == ">"
-    if not compared(found.mean, requirement.bound):
+    mean, bound = round(found.mean, _PLACES), round(requirement.bound, _PLACES)
+    if not compared(mean, bound):
         is_share = bool(requirement.is_share)
         value = "the value"
-        if found.mean != requirement.bound and _number(found.mean, is_share) == _number(requirement.bound, is_share):
-            value = f"{100 * found.mean:.8g} %" if is_share else f"{found.mean:.8g}"  # both are rounded to one figure
+        if mean != bound and _number(mean, is_share) == _number(bound, is_share):
+            value = f"{100 * mean:.8g} %" if is_share else f"{mean:.8g}"  # both are rounded to one figure
         return [f"{value} is too {'low' if is_least else 'high'}"]
     if not is_confident:
         return []
     end, which = (found.low, "lower") if is_least else (found.high, "upper")
     if end is None:
         return ["there is no interval"]
-    return [] if compared(end, requirement.bound) else [f"the interval's {which} end does not meet the requirement"]
+    return [] if compared(round(end, _PLACES), bound) else [f"the interval's {which} end does not meet the requirement"]
 
 
 def _named(metric: str, scored: Mapping[str, _Scores], recipe: Recipe) -> tuple[str, _Scores]:

@@ -105,12 +105,12 @@ def variance_shares(groups: Sequence[Sequence[float]]) -> tuple[float, float] | 
         groups: The scores of each scenario.
 
     Returns:
-        Two fractions whose sum is 1; `None` if there is no variance, if there are fewer than two groups, or if no group
+        Two fractions whose sum is 1; `None` if all scores are equal, if there are fewer than two groups, or if no group
         has two scores.
     """
     sizes = [len(group) for group in groups if group]
     total = sum(sizes)
-    if len(sizes) < 2 or total == len(sizes):
+    if len(sizes) < 2 or total == len(sizes) or len({score for group in groups for score in group}) < 2:
         return None
     whole = math.fsum(map(math.fsum, groups)) / total
     between = within = 0.0
@@ -121,8 +121,6 @@ def variance_shares(groups: Sequence[Sequence[float]]) -> tuple[float, float] | 
     within /= total - len(sizes)
     size = (total - math.fsum(each**2 for each in sizes) / total) / (len(sizes) - 1)
     component = max(0.0, (between / (len(sizes) - 1) - within) / size)
-    if not component + within:
-        return None
     return component / (component + within), within / (component + within)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dialoom.graphs import Estimate, Recipe, Table, WithFacets, WithJudging
 from dialoom.graphs.outcome import USER, USER_MODEL
-from dialoom.graphs.tables.statistics import FEWEST, RESAMPLES, Tally, intervals, percentiles, widening
+from dialoom.graphs.tables.statistics import FEWEST, LEVEL, RESAMPLES, Tally, intervals, percentiles, widening
 from dialoom.grouping import grouped
 from dialoom.runs.reading.scenarios import selected
 
@@ -44,8 +44,10 @@ _SHARES = (
 _TAU = (
     "Kendall's tau-b compares the order of the assistants' means with one user model to their order with another: 1 is "
     "the same order, -1 the reverse. It is averaged over the pairs of user models, and covers the scenarios that all "
-    "assistants have played with every user model. In brackets: 95 % intervals, bootstrapped over {units} (none for "
-    "fewer than {fewest} {units}). A dash: all means with one user model are equal."
+    "assistants have played with every user model. In brackets: 95 % intervals, bootstrapped over {units} and widened "
+    "for few {units} as by Student's t (none for fewer than {fewest} {units}). Chance orders nearly equal assistants "
+    "differently with each user model; so for the upper end, two assistants count as ordered equally if the interval "
+    "of their difference contains 0. A dash: all means with one user model are equal."
 )
 
 
@@ -226,24 +228,33 @@ def shares_of_variance(
 def rank_agreement(scores: Sequence[Sequence[Sequence[float]]], units: Sequence[Hashable]) -> Estimate | None:
     """Return Kendall's tau-b between the rankings of assistants with one user model and another, averaged over pairs.
 
+    The interval is the percentile interval of a bootstrap over units, whose differences of means are widened as in
+    `Tally.estimate`. Chance lowers tau, in the sample and more so in resamples: it orders nearly equal assistants
+    differently with each user model. So the upper end is at least the tau for which two assistants count as ordered
+    equally with two user models unless their order is known with both, i.e. unless the intervals of both differences
+    exclude 0.
+
     Args:
         scores: For each scenario and each assistant, the score with each user model.
         units: The independent unit of each scenario, such as the person.
 
     Returns:
-        The tau, with the percentile interval of a bootstrap over units; `None` if all assistants have equal means with
-        some user model. A resample without a ranking counts as 0.
+        The tau with its interval; `None` if all assistants have equal means with some user model. A resample without a
+        ranking counts as 0.
     """
     import numpy as np  # slow to import, and not needed to read a run
 
     values, groups = np.array(scores, dtype=float), _groups(units)
     sums, sizes = np.einsum("gs,sau->gau", groups, values), groups.sum(axis=1)
 
-    def tau(drawn: NDArray[np.float64]) -> NDArray[np.float64]:
+    def differences(drawn: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the differences between the means of any two assistants (resamples x pairs x user models)."""
         means = np.einsum("rg,gau->rau", drawn, sums) / (drawn @ sizes)[:, None, None]
-        pairs = [means[:, one] - means[:, other] for one, other in itertools.combinations(range(means.shape[1]), 2)]
-        signs = np.stack([np.where(np.abs(each) < 1e-9, 0.0, np.sign(each)) for each in pairs], axis=1)
-        found = []
+        pairs = itertools.combinations(range(means.shape[1]), 2)
+        return np.stack([means[:, one] - means[:, other] for one, other in pairs], axis=1)
+
+    def tau(apart: NDArray[np.float64]) -> NDArray[np.float64]:
+        signs, found = np.where(np.abs(apart) < 1e-9, 0.0, np.sign(apart)), []
         for one, other in itertools.combinations(range(signs.shape[2]), 2):
             scale = np.sqrt(np.abs(signs[:, :, one]).sum(axis=1) * np.abs(signs[:, :, other]).sum(axis=1))
             agreed = (signs[:, :, one] * signs[:, :, other]).sum(axis=1)
@@ -251,10 +262,19 @@ def rank_agreement(scores: Sequence[Sequence[Sequence[float]]], units: Sequence[
         averaged: NDArray[np.float64] = np.mean(found, axis=0)
         return averaged
 
-    whole = float(tau(np.ones((1, len(sizes))))[0])
+    count = len(sizes)
+    apart = differences(np.ones((1, count)))
+    whole, low, high = float(tau(apart)[0]), None, None
     if math.isnan(whole):
         return None
-    low, high = percentiles(np.nan_to_num(tau(_drawn(len(sizes))))) if len(sizes) >= FEWEST else (None, None)
+    if count >= FEWEST:
+        resampled = apart + widening(count) * (differences(_drawn(count)) - apart)
+        low, high = percentiles(np.nan_to_num(tau(resampled)))
+        higher, lower = ((side > 1e-9).mean(axis=0) > (1 + LEVEL) / 2 for side in (resampled, -resampled))
+        known = higher.astype(float) - lower  # pairs of assistants x user models
+        users = itertools.combinations(range(known.shape[1]), 2)
+        products = np.array([known[:, one] * known[:, other] for one, other in users])
+        low, high = min(low, whole), max(high, whole, float(np.where(products == 0, 1.0, products).mean()))
     return Estimate(len(scores), whole, low, high)
 
 

@@ -19,6 +19,7 @@ from dialoom.runs.report.differences import (
     COLUMNS_OF_MEANS,
     JudgedDifference,
     differing_users,
+    notes_on_turns,
     paired_differences,
 )
 from dialoom.runs.report.health import Health, health_of, health_table, mark_doubtful
@@ -100,10 +101,11 @@ def contrasts_table(
         table.rows.append([name, contrast.name, found.label, found.before, found.after, row.rows[0][-1], p])
         table.notes += row.notes
         if found.is_share:
-            table.shares[contrast.name] = COLUMNS_OF_MEANS
+            table.shares[name, contrast.name] = COLUMNS_OF_MEANS
         shown = higher if estimate.mean > 0 else lower
         (untested if p is None else shown if p < ALPHA else unsure).append(f"{name}, {contrast.name}, {found.label}")
     table.notes += [f"{what}: {'; '.join(names)}." for what, names in named.items() if names]
+    table.notes += notes_on_turns(found for _, _, found in rows)
     units = dict.fromkeys(WithFacets.of(played.recipe).units for played, _, _ in rows)
     table.notes.append(_NOTE.format(first=first, units=" or ".join(units)))
     return [table]

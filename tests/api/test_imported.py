@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import dialoom as api
+from dialoom.graphs import Estimate
+from dialoom.graphs.tables.statistics import wilson
 from tests.conftest import Command, MadeOnce
 
 STUDY = """
@@ -150,6 +152,7 @@ def test_trials_and_people_of_an_exported_run_are_units_of_the_imported_one(dial
         {"person": "a nurse"},
         {"person": {"id": None, "name": "Bo"}},
         {"person": {"description": "long " * 30}, "user_id": 9},
+        {"user_id": ""},
         {"goal": "nothing"},
         {"person": "", "user_id": ""},
         {"person": float("nan")},
@@ -159,7 +162,7 @@ def test_trials_and_people_of_an_exported_run_are_units_of_the_imported_one(dial
     run = api.import_transcripts(tmp_path / "talks.jsonl", path=tmp_path / "talks.db").run
     units = Counter(each.cluster("person") for each in run.episodes())
     assert [units.pop(each) for each in (7, "Ann", "a nurse", "Bo", 9)] == [2] * 5
-    assert [*units.values()] == [1] * 6
+    assert [*units.values()] == [1] * 8
 
 
 @pytest.mark.parametrize(("recipe", "facet"), [("personalens", "user"), ("aloe-eval", "persona")])
@@ -173,6 +176,17 @@ def test_people_of_an_exported_benchmark_are_the_units_of_the_imported_run(
     assert [each.cluster("person") for each in imported.episodes()] == people
     imported.export("dialogues", tmp_path / "again.jsonl")
     assert api.import_transcripts(tmp_path / "again.jsonl", path=imported.path).added == 0
+
+
+def test_trials_beside_single_conversations_count_once_and_those_once_each(tmp_path: Path) -> None:
+    talk = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Good day."}]
+    rows: list[dict[str, object]] = [{"id": "played", "trial": trial} for trial in (1, 2, 3)]
+    rows += [{"id": f"real {number}"} for number in range(9)]
+    (tmp_path / "talks.jsonl").write_text("\n".join(json.dumps({**row, "messages": talk}) for row in rows))
+    (tmp_path / "checks.toml").write_text('[[check]]\nmetric = "polite"\npattern = "Good"\n')
+    run = api.import_transcripts(tmp_path / "talks.jsonl", path=tmp_path / "t.db", study=tmp_path / "checks.toml").run
+    (found,) = run.require("polite >= 1%")
+    assert found.estimate == Estimate(12, 1.0, *wilson(1.0, 10))
 
 
 def test_import_reports_checks_that_fail(dialoom: Command, folder: Path) -> None:

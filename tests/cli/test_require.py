@@ -313,3 +313,36 @@ def figures(found: object) -> tuple[object, ...]:
     """Return the n, mean and ends of an estimate."""
     assert isinstance(found, Estimate)
     return found.n, found.mean, found.low, found.high
+
+
+def test_mean_meets_a_bound_of_the_same_value_despite_rounding(tmp_path: Path) -> None:
+    """Both sums, of 0.7 three times and of 0.6, 0.7 and 0.8, divided by 3 are 0.6999999999999998."""
+    run = dialoom.simulate(
+        [f"Person {number}" for number in range(6)],
+        assistant="offline/placeholder",
+        user="offline/placeholder",
+        checks=[dialoom.Check("quality", lambda _: 0.7), dialoom.Check("fine", lambda _: True)],
+        max_turns=1,
+        trials=3,
+        path=tmp_path / "run.db",
+    )
+    for bound, expected in ((">= 0.7", True), ("<= 0.7", True), ("> 0.7", False), ("< 0.7", False), (">= 0.71", False)):
+        (found,) = run.require(f"quality {bound}", is_confident=True, allow=["offline"])
+        assert found.is_met == expected, str(found)
+        assert found.estimate == Estimate(18, 0.7, 0.7, 0.7)
+    (found,) = run.require("fine >= 100%", allow=["offline"])
+    assert found.estimate is not None and repr(found.estimate.mean) == "1.0", "a number also if all verdicts are true"
+    row = run.report()["trials"].rows[0]
+    assert row[:6] == ["quality (assistant)", 6, 18, 0, None, None]
+    values = iter([0.6, 0.7, 0.8])
+    varied = dialoom.simulate(
+        ["Ada", "Ben", "Cleo"],
+        assistant="offline/placeholder",
+        user="offline/placeholder",
+        checks=[dialoom.Check("quality", lambda _: next(values))],
+        max_turns=1,
+        concurrency=1,
+        path=tmp_path / "varied.db",
+    )
+    (found,) = varied.require("quality >= 0.7", allow=["offline"])
+    assert found.is_met and found.estimate is not None and found.estimate.mean < 0.7

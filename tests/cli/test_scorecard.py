@@ -116,6 +116,21 @@ def test_scorecard_has_intervals_and_corrected_paired_differences(card: Path) ->
     assert (run.config.seed, run.config.options["rounds"]) == (5, 2)
 
 
+def test_contrasts_of_equal_names_are_shown_in_their_own_unit(card: Path, dialoom: Command) -> None:
+    other = SUITE.split("systems:")[1].split("  - recipe: aloe-eval")[0].replace("recipe:", "name: other\n    recipe:")
+    other = other.replace("metric: personalization", "metric: task_completion")
+    (card / "equal.yaml").write_text(
+        f"{SUITE.split('  - recipe: aloe-eval')[0]}{other}".replace("suite: ours", "suite: e")
+    )
+    dialoom("scorecard", "--suite", "equal.yaml", *BOTH[2:], "-o", "equal")
+    text = (card / "equal" / "scorecard.md").read_text().partition("## Differences")[2]
+    rows = [line.split(" | ")[:5] for line in text.splitlines() if "how personal" in line and line.startswith("|")]
+    assert [[row[1], *row[3:]] for row in rows] == [
+        ["how personal", "2.00", "3.00"],
+        ["how personal %", "100.0", "100.0"],
+    ]
+
+
 def _rows(found: dict[str, Any]) -> list[Any]:
     rows: list[Any] = found["tables"]["differences"]["rows"]
     return rows

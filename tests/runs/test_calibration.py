@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import dialoom
 from dialoom import DialoomError, Run
-from dialoom.graphs.tables.statistics import student
+from dialoom.graphs.tables.statistics import student, wilson
 from dialoom.runs.agreement.calibration import (
     Calibration,
     Strata,
@@ -156,6 +156,17 @@ def test_scores_without_labels_join_the_nearest_and_labels_keep_their_weight() -
     assert strata.labels[0] < 4, "labels of unequal weight have a smaller effective number"
 
 
+@pytest.mark.parametrize("labels", [[0.5] * 30, [0.4] * 7, [0.5] * 8 + [1.0] * 2])
+def test_judge_with_a_single_score_adds_nothing_to_equal_or_averaged_labels(labels: list[float]) -> None:
+    """The mean of two annotators' labels varies less than a single label could."""
+    strata, _ = stratified({(1.0,): 60}, {(1.0,): labels}, most=3)
+    found = calibrate(strata, step=1.0 if 1.0 in labels else 0.25)
+    assert float(found.low) == pytest.approx(float(found.alone_low))
+    assert float(found.high) == pytest.approx(float(found.alone_high))
+    assert float(found.high) - float(found.low) > 0.03
+    assert float(found.effective) == pytest.approx(len(labels))
+
+
 def test_labels_of_one_unit_count_together() -> None:
     values = [("ada", 1.0), ("ada", 1.0), ("bo", 0.0), ("bo", 0.0)]
     assert design_effect(values, 0.5) == 2
@@ -179,7 +190,15 @@ async def _user(messages: list[Any]) -> str:
     return "DONE" if sum(each["role"] == "assistant" for each in messages) else "I want my money back."
 
 
-def _judged(folder: Path, name: str, yes: Callable[[int], bool], people: int = 60, **settings: Any) -> Run:
+def _judged(
+    folder: Path,
+    name: str,
+    yes: Callable[[int], bool],
+    people: int = 60,
+    user: Any = _user,
+    is_by_turn: bool = False,
+    **settings: Any,
+) -> Run:
     """Return a run in which the judge says yes about the people whose number satisfies `yes`."""
 
     async def judge(messages: list[Any]) -> str:
@@ -192,9 +211,11 @@ def _judged(folder: Path, name: str, yes: Callable[[int], bool], people: int = 6
     return dialoom.simulate(
         people=[{"number": each} for each in range(people)],
         assistant=assistant,
-        user=_user,
+        user=user,
         judge=judge,
-        judges=[dialoom.Judge("paid", rubric="The money was paid to number {{ person.number }} .")],
+        judges=[
+            dialoom.Judge("paid", rubric="The money was paid to number {{ person.number }} .", per_turn=is_by_turn)
+        ],
         path=folder / f"{name}.db",
         **settings,
     )
@@ -259,6 +280,26 @@ def test_judge_has_the_interval_of_other_tables_which_counts_trials_once(tmp_pat
     assert (judge.mean, judge.low, judge.high) == pytest.approx(
         (required.estimate.mean, required.estimate.low, required.estimate.high)
     )
+
+
+def test_judge_has_the_interval_of_other_tables_which_counts_turns_once(tmp_path: Path) -> None:
+    async def user(messages: list[Any]) -> str:
+        return f"I want my money back, {len(messages)}."
+
+    run = _judged(tmp_path, "run", lambda _: True, people=20, user=user, is_by_turn=True, max_turns=3)
+    _label(run, tmp_path / "run.labels.csv", lambda number: number % 4 > 1, 30)
+    judge: Any = run.report(labels=True)["calibrated"].rows[0][2]
+    (required,) = run.require("paid >= 1%", allow=["unhealthy"])
+    assert required.estimate is not None and judge.n == 60
+    assert (judge.low, judge.high) == (required.estimate.low, required.estimate.high) == wilson(1.0, 20)
+
+
+def test_equal_scores_of_a_check_are_not_marked(tmp_path: Path) -> None:
+    run = _judged(tmp_path, "run", lambda _: True, people=8, checks=[dialoom.Check("said", lambda _: True)])
+    items = [f"{each.id}/{metric}/assistant,yes" for each in run.episodes() for metric in ("paid", "said")]
+    (tmp_path / "run.labels.csv").write_text("\n".join(["item,label:anna", *items]))
+    rows: list[Any] = run.report(labels=True)["calibrated"].rows
+    assert {row[0]: row[2].is_constant for row in rows} == {"paid (assistant)": True, "said (assistant)": None}
 
 
 def test_estimate_from_labels_alone_is_their_mean_when_scores_are_merged(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 import dialoom
 from dialoom import Judgement, Run, open_run, report
 from dialoom.graphs import Estimate
+from dialoom.graphs.tables.statistics import wilson
 from dialoom.runs.report.building import FaultsOf
 from dialoom.runs.report.health import contradicts
 from dialoom.runs.report.reported import reported_runs
@@ -111,6 +114,42 @@ def test_trials_of_a_scenario_count_once_in_intervals(tmp_path: Path) -> None:
     single, repeated = (next(cell for cell in row if isinstance(cell, Estimate)) for row in (once, thrice))
     assert (single.n, repeated.n) == (8, 24) and single.mean == repeated.mean
     assert (single.low, single.high) == (repeated.low, repeated.high)
+
+
+@pytest.mark.parametrize("recipe", ["tree", "turns"])
+def test_repeated_judgements_have_one_share_in_all_tables(recipe: str, tmp_path: Path) -> None:
+    """Rounds of one depth of a tree are different items, and turns of a conversation count once in intervals."""
+
+    async def judge(messages: list[Any]) -> str:
+        number = hashlib.sha256(json.dumps(messages).encode()).digest()[0]
+        answer = {"verdict": number % 3 > 0, "better": "first" if number % 2 else "second"}
+        return json.dumps({"explanation": "It says so in the text.", **answer})
+
+    if recipe == "tree":
+        options = {"limit": 6, "rounds": 3, "branching": 2, "verify_pairs": True}
+        run = dialoom.play("aloe", path=tmp_path / "run.db", options=options, models={"judge": judge})
+    else:
+        run = dialoom.simulate(
+            people=[f"Person {number}" for number in range(6)],
+            assistant=_reply,
+            user=_reply,
+            judge=judge,
+            judges=[dialoom.Judge("pushy", rubric="The reply is pushy.", per_turn=True)],
+            max_turns=3,
+            path=tmp_path / "run.db",
+        )
+    run.judge(judge, name="again", repeat=2)
+    report = run.report()
+    items = len([each for episode in run.episodes() for each in episode.outcome.judgements])
+    figures = [("repeats", "all equal %"), ("judge-health-again", "repeated %"), ("compared-run-again", "equal %")]
+    for name, column in figures:
+        (row,) = report[name].rows
+        assert row[list(report[name].columns).index(column)] == Estimate(items, 1.0, *wilson(1.0, 6))
+    assert "repeated judgements agree" not in str(report)
+
+
+async def _reply(messages: list[Any]) -> str:
+    return f"I would like to return the kettle, {len(messages)}."
 
 
 def test_intervals_count_people_if_judgements_and_faults_depend_on_them(tmp_path: Path) -> None:

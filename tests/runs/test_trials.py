@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 import dialoom
+from dialoom.graphs import Estimate
+from dialoom.graphs.tables.statistics import wilson
 from dialoom.runs.report.trials import pass_at, pass_hat, passed, variance_shares
 from tests.conftest import ROOT, Command
 from tests.runs.workers.local_cluster import local_cluster
@@ -157,6 +159,27 @@ def test_notes_name_the_metrics_of_their_table_and_those_that_it_leaves_out(tmp_
     assert all("Not in this table" not in note for table in of_whole.report().tables for note in table.notes)
 
 
+def test_differences_state_that_turns_are_averaged_by_conversation(tmp_path: Path) -> None:
+    async def user(messages: list[dict[str, str]]) -> str:
+        turns = sum(each["role"] == "assistant" for each in messages)
+        return "DONE" if turns >= (1 if "Ada" in str(messages) else 3) else f"Please help me, {turns}."
+
+    async def judge(messages: list[dict[str, str]]) -> str:
+        return json.dumps({"score": 5 if "Ada" in str(messages) else 1, "explanation": "It was so."})
+
+    tone = dialoom.Judge("tone", rubric="The tone towards {{ person.name }}.", scale=(1, 5), per_turn=True)
+    people = [{"name": "Ada"}, {"name": "Bo"}]
+    runs = [
+        dialoom.simulate(people, assistant=brief, judges=[tone], judge=judge, user=user, max_turns=3, path=path)
+        for path in (tmp_path / "one.db", tmp_path / "two.db")
+    ]
+    table = dialoom.report(*runs)["differences"]
+    (found,) = runs[0].require("tone >= 1")
+    assert found.estimate is not None and found.estimate.mean == (5 + 1 + 1 + 1) / 4
+    assert [row[2] for row in table.rows] == [(5 + 1) / 2]
+    assert "Scores by turn: each conversation counts once, with the mean of its turns." in table.notes
+
+
 async def brief(messages: list[dict[str, str]]) -> str:
     """Play a speaker of few words."""
     return f"Please help me, {len(messages)}."
@@ -192,12 +215,32 @@ def test_scenarios_of_one_person_are_not_independent() -> None:
     assert widths[0] > 1.5 * widths[1] == pytest.approx(1.5 * widths[2])
 
 
-def test_agreement_of_judges_over_trials_is_marked(tmp_path: Path) -> None:
-    """The intervals are over judged items, and items of several trials are not independent."""
+def test_agreement_of_judges_counts_a_scenario_once_however_often_it_is_played(tmp_path: Path) -> None:
     options = {"users": "1", "setting": ("I",), "limit": 2}
-    run = dialoom.play("personalens", path=tmp_path / "run.db", options=options, trials=3)
-    run.judge("offline/placeholder", name="again", repeat=2)
-    assert "treat every trial as a separate scenario" in run.report()["repeats"].warnings[0]
+    for trials in (1, 3):
+        run = dialoom.play("personalens", path=tmp_path / f"{trials}.db", options=options, trials=trials)
+        run.judge("offline/placeholder", name="again", repeat=2)
+        table = run.report()["repeats"]
+        assert not table.warnings
+        for row in table.rows:
+            share = row[list(table.columns).index("all equal %")]
+            assert isinstance(share, Estimate) and share.n == 2 * trials
+            assert (share.low, share.high) == wilson(share.mean, 2)
+
+
+def test_runs_of_different_settings_are_compared_trial_by_trial(tmp_path: Path) -> None:
+    """Their scenarios differ, so they are paired by facets, which all trials of a scenario share."""
+    runs = [
+        dialoom.play(
+            "personalens",
+            path=tmp_path / f"{setting}.db",
+            options={"users": "1", "setting": (setting,), "limit": 4},
+            trials=2,
+        )
+        for setting in ("base", "DI")
+    ]
+    rows = dialoom.report(*runs)["differences"].rows
+    assert rows and {row[4].n for row in rows} == {8}  # type: ignore[union-attr]
 
 
 def test_estimators_are_those_of_the_literature() -> None:

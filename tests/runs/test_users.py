@@ -227,6 +227,21 @@ def test_shares_of_few_people_have_an_interval_that_covers_the_truth_or_none(eff
     assert few is not None and few[0].low is None and few[0].high is None
 
 
+@pytest.mark.parametrize("people", [5, 10])
+@pytest.mark.parametrize("effect", [0.0, 0.3])
+def test_ranks_of_few_people_have_an_interval_that_covers_the_truth(people: int, effect: float) -> None:
+    """It contains 1 if user models do not affect the order, although chance orders nearly equal assistants."""
+    draw, covered = np.random.default_rng(3), 0
+    for _ in range(60):
+        truth = 0.3 * np.arange(4)[:, None] + draw.normal(0, effect, (4, 3))
+        scores = draw.normal(0, 1, (people, 1, 1)) + truth + draw.normal(0, 1, (people, 4, 3))
+        (exact, found) = (rank_agreement(each.tolist(), range(len(each))) for each in (truth[None], scores))
+        assert exact is not None and found is not None and found.low is not None and found.high is not None
+        assert found.low <= found.mean <= found.high
+        covered += found.low - 1e-9 <= exact.mean <= found.high + 1e-9
+    assert covered >= 0.93 * 60
+
+
 def test_undefined_shares_and_ranks_are_none() -> None:
     assert shares_of_variance([[1, 1], [1, 1]], [1, 2]) is None, "all scores are equal"
     assert shares_of_variance([[1, 2], [3, 4]], [1, 1]) is None, "one person"
