@@ -483,7 +483,9 @@ class FileFunction:
             module = _module(self.path, hashlib.sha256(self.path.read_bytes()).hexdigest())
         except FileNotFoundError as error:
             raise StudyError(f"{self.spec!r}: there is no file {shown(self.path)}") from error
-        except (OSError, BindingError) as error:
+        except BindingError as error:  # its message begins with the path
+            raise StudyError(f"{self.spec!r}: {str(error).partition(': ')[2]}") from error
+        except OSError as error:
             raise StudyError(f"{self.spec!r}: {error}") from error
         function = getattr(module, name, None)
         if not callable(function):

@@ -822,3 +822,11 @@ def test_a_study_that_is_refused_does_not_replace_that_of_the_run(
     run = dialoom.open_run(run.path)
     assert (run.config, run.report(tables=["scores"])["scores"].columns) == (before, scores)
     dialoom.judge(run.path, "offline/placeholder", name="first")
+
+
+def test_a_file_of_another_format_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "chat.txt").write_text("Caller: Are you open?\nAgent: Until four.\n")
+    errors = command_in(tmp_path)("import", "chat.txt", "-o", "chats.db", code=2).stderr
+    assert "2 broken rows; nothing was imported; read files of another format with --reader FILE.py:FUNCTION" in errors
+    (tmp_path / "chat.jsonl").write_text("Caller: Are you open?\n")
+    assert "--reader" not in command_in(tmp_path)("import", "chat.jsonl", "-o", "chats.db", code=2).stderr

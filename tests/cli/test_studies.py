@@ -255,6 +255,7 @@ def test_source_files_are_not_read_again(dialoom: Command, folder: Path) -> None
         ("pattern = ", "#", "support.toml:29: [[check]] 'gave_number' needs one of pattern, python, sql and gold"),
         ("pattern = ", "python = 'x' #", "support.toml:31: python = 'x' must have the form file.py:function"),
         ("pattern = ", "python = 'x.py:f' #", "'x.py:f': there is no file x.py"),
+        ("pattern = ", "python = 'broken.py:f' #", "'broken.py:f': /"),
         ('metric = "resolved"', "", "support.toml:20: [[judge]] needs 'metric'"),
         (
             'metric = "gave',
@@ -321,6 +322,7 @@ def test_a_mistake_in_the_file_gives_one_message(
     """The message names file, line and remedy; nothing is written."""
     assert old in STUDY
     (folder / "support.toml").write_text(STUDY.replace(old, new, 1))
+    (folder / "broken.py").write_text("missing\n")
     errors = dialoom("run", "support.toml", "-o", "support.db", code=2).stderr
     assert message in errors and len(errors.splitlines()) == 1
     assert not (folder / "support.db").exists()
