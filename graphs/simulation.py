@@ -32,8 +32,8 @@ from .check import Check, Conversation, check_not_async, gold_check, sql_check
 from .conversation import TOOL, DialogueState, lines, said
 from .dialogue import MAX_TURNS, DialogueRecipe, Extra, Turns, has_word
 from .gate.talk import Facts
-from .judge import ENVIRONMENT, JUDGE_INPUTS, Judge
-from .outcome import REVIEWER, SYSTEM, TRIAL_OF, USER_MODEL, Episode, Judgement, Outcome
+from .judge import JUDGE_INPUTS, Judge
+from .outcome import ENVIRONMENT, REVIEWER, SYSTEM, TRIAL_OF, USER_MODEL, Episode, Judgement, Outcome
 from .recipe import RecipeOptions
 from .scenario import LONGEST_LABEL
 from .stage import Scene, Update
