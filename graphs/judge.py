@@ -33,7 +33,7 @@ Graph: TypeAlias = "StateGraph[Any, Any, Any, Any]"
 Scores: TypeAlias = "tuple[bool | int | float | str, str]"
 """A score or a label, with its explanation."""
 
-_GIVEN = frozenset({"history", "target", "metric", "turn"})
+JUDGE_INPUTS = frozenset({"history", "target", "metric", "turn"})
 """The names of the inputs that judges' prompts may use in addition to the scenario's fields and the environment."""
 
 
@@ -330,7 +330,7 @@ class Judge:
             JudgeError: If an input is unknown, or the judge may not see it. The message states the input.
         """
         for name in prompt.front.inputs:
-            if name in _GIVEN or self.cases is not None or (has_environment and name == ENVIRONMENT):
+            if name in JUDGE_INPUTS or self.cases is not None or (has_environment and name == ENVIRONMENT):
                 continue
             if self.sees is not None and name not in self.sees:
                 seen = f"only {', '.join(self.sees)}" if self.sees else "nothing of the scenario"

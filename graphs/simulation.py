@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
 
-from jinja2 import StrictUndefined, Template, TemplateSyntaxError, meta
+from jinja2 import StrictUndefined, TemplateSyntaxError
 from langchain_core.messages import BaseMessage
 from pydantic import Field
 
@@ -32,8 +32,8 @@ from .check import Check, Conversation, check_not_async, gold_check, sql_check
 from .conversation import TOOL, DialogueState, lines, said
 from .dialogue import MAX_TURNS, DialogueRecipe, Extra, Turns, has_word
 from .gate.talk import Facts
-from .judge import Judge
-from .outcome import REVIEWER, SYSTEM, TRIAL_OF, USER_MODEL, Episode, Judgement, Outcome
+from .judge import JUDGE_INPUTS, Judge
+from .outcome import ENVIRONMENT, REVIEWER, SYSTEM, TRIAL_OF, USER_MODEL, Episode, Judgement, Outcome
 from .recipe import RecipeOptions
 from .scenario import LONGEST_LABEL
 from .stage import Scene, Update
@@ -346,7 +346,7 @@ class Simulation(DialogueRecipe, WithLabels):
         speak = super().speaker(role)
         if role != USER or not self.study.user.opening:
             return speak
-        opening = _template(self.study)
+        opening = Sandbox(undefined=StrictUndefined).from_string(self.study.user.opening)
 
         async def opened(state: DialogueState, scene: Scene) -> Update:
             messages = state["messages"]
@@ -401,7 +401,7 @@ def simulation(
         DialoomError: If a part is wrong and the study was not read from a file.
     """
     looked = tuple(folders) or (study.folder,)
-    _template(study)
+    _check_templates(study, base.scenario_type)
     named = {spec: FileFunction(spec, looked) for spec in study.functions}
     given = dict(functions or {})
     attributes: dict[str, Any] = {
@@ -506,20 +506,38 @@ def _prompts(study: Study, sets: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _template(study: Study) -> Template:
-    """Return the template of the user's first line.
+def _check_templates(study: Study, kind: type[SimulatedTalk]) -> None:
+    """Check that the study's texts are templates over names that they can use.
+
+    Args:
+        study: The study.
+        kind: The type of the scenarios, whose fields prompts and rubrics can use.
 
     Raises:
-        DataError: If it is not a template or uses an unknown name. The message states the study's file and line.
+        DataError: If a text is not a template or uses an unknown name. The message states the study's file and line.
     """
-    sandbox, where = Sandbox(undefined=StrictUndefined), ("user", "opening")
-    try:
-        unknown = meta.find_undeclared_variables(sandbox.parse(study.user.opening)) - {PEOPLE, TASKS}
-    except TemplateSyntaxError as error:
-        raise _wrong(study, where, f"[user] opening is not a template: {error}") from error
-    if unknown:
-        raise _wrong(study, where, f"[user] opening uses {min(unknown)!r}; it can use {PEOPLE!r} and {TASKS!r}")
-    return sandbox.from_string(study.user.opening)
+    fields = {*kind.model_fields}
+    texts: list[tuple[str, str, tuple[str | int, ...], Set[str]]] = [
+        ("[user] brief", study.user.brief, ("user", "brief"), fields),
+        ("[user] opening", study.user.opening, ("user", "opening"), {PEOPLE, TASKS}),
+        ("[assistant] system", study.assistant.system, ("assistant", "system"), fields),
+    ]
+    for number, each in enumerate(study.roles):
+        texts.append((f"[[role]] {each.name!r} brief", each.brief, ("role", number, "brief"), fields))
+    for number, judge in enumerate(study.judges):
+        levels = judge.rubric.values() if isinstance(judge.rubric, dict) else [judge.rubric]
+        where = f"[[judge]] {judge.metric!r} rubric"
+        texts += [(where, text, ("judge", number, "rubric"), fields | JUDGE_INPUTS | {ENVIRONMENT}) for text in levels]
+    for where, text, loc, names in texts:
+        try:
+            unknown = Sandbox().template_variables(text) - names
+        except TemplateSyntaxError as error:
+            line = f" in line {error.lineno} of the text" if "\n" in text.strip() else ""
+            raise _wrong(study, loc, f"{where} is not a template: {error.message}{line}") from error
+        if unknown:
+            name = min(unknown)
+            known = f"it can use {PEOPLE!r} and {TASKS!r}, as in {{{{ {TASKS}.{name} }}}}"
+            raise _wrong(study, loc, f"{where} uses {name!r}; {known}")
 
 
 def _turns(study: Study, functions: Mapping[str, Callable[..., Any]]) -> Turns:

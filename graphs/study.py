@@ -418,7 +418,9 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def _keys(model: type[BaseModel]) -> list[str]:
-    return [each.alias or name for name, each in model.model_fields.items() if name not in _HIDDEN]
+    return [
+        each.alias or name for name, each in model.model_fields.items() if model is not Study or name not in _HIDDEN
+    ]
 
 
 def _known(model: type[BaseModel]) -> str:
@@ -476,13 +478,18 @@ class FileFunction:
         Raises:
             StudyError: If the file or the function does not exist, or the file cannot be imported.
         """
+        name = self.spec.rpartition(":")[2]
         try:
             module = _module(self.path, hashlib.sha256(self.path.read_bytes()).hexdigest())
-        except (OSError, BindingError) as error:
-            raise StudyError(f"python = {self.spec!r}: {error}") from error
-        function = getattr(module, self.spec.rpartition(":")[2], None)
+        except FileNotFoundError as error:
+            raise StudyError(f"{self.spec!r}: there is no file {shown(self.path)}") from error
+        except BindingError as error:  # its message begins with the path
+            raise StudyError(f"{self.spec!r}: {str(error).partition(': ')[2]}") from error
+        except OSError as error:
+            raise StudyError(f"{self.spec!r}: {error}") from error
+        function = getattr(module, name, None)
         if not callable(function):
-            raise StudyError(f"python = {self.spec!r}: {self.path} has no such function")
+            raise StudyError(f"{self.spec!r}: {shown(self.path)} has no function or class {name!r}")
         return function  # type: ignore[no-any-return]
 
     @property

@@ -443,6 +443,9 @@ def _in_module(spec: str, reference: str) -> object:
     except Exception as error:
         is_missing = isinstance(error, ModuleNotFoundError) and error.name == module_name.partition(".")[0]
         where = f"; it is neither in the working folder {here} nor on Python's path" if is_missing else ""
+        if module_name.endswith(".py"):
+            dotted = module_name.removesuffix(".py").replace("/", ".")
+            where = f"; give the module's name instead of its file: python:{dotted}:{name}"
         raise BindingError(f"'{reference}': module {module_name!r} cannot be imported: {error}{where}") from error
     return _attribute(module, name, reference)
 

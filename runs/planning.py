@@ -11,6 +11,9 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
+from dialoom.errors import first_problem
 from dialoom.graphs import DialogueRecipe, Recipe, Scenario, WithFacets, WithJudging, WithPrompts, stream
 from dialoom.graphs.acting import servers_of
 from dialoom.graphs.judge import check_judges
@@ -267,16 +270,25 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     options = recipe.options_type.model_validate(config.options)
     store.ensure_trusted(file_references(options))
 
+    def made(say: Note) -> Iterator[Any]:
+        found = recipe.scenarios(options, stream(config.seed, "", "plan"), say)
+        where, kind = f"recipe: `scenarios` of {type(recipe).__name__}", recipe.scenario_type.__name__
+        if not isinstance(found, Iterable):
+            raise RunError(f"{where} returns {found!r:.60}; it must yield objects of {kind}", setting="recipe")
+        try:
+            for scenario in found:
+                if not isinstance(scenario, recipe.scenario_type):
+                    message = f"{where} yields {scenario!r:.60}; it must yield objects of {kind}"
+                    raise RunError(message, setting="recipe")
+                yield scenario
+        except ValidationError as error:
+            place, problem, _ = first_problem(error)
+            raise RunError(f"{where} makes an invalid {error.title}: {place}: {problem}", setting="recipe") from error
+
     def whole(say: Note) -> Iterator[Scenario]:
-        for scenario in recipe.scenarios(options, stream(config.seed, "", "plan"), say):
+        for scenario in made(say):
             if is_stopped():
                 raise StoppedError("stopped during planning; nothing was written")
-            if not isinstance(scenario, recipe.scenario_type):
-                raise RunError(
-                    f"recipe: `scenarios` of {type(recipe).__name__} yields {scenario!r:.60}; it must yield objects of "
-                    f"{recipe.scenario_type.__name__}",
-                    setting="recipe",
-                )
             loads.update(dict.fromkeys(scenario.loads))
             if named - facets:
                 facets.update(scenario.facets())

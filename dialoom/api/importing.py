@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Unpack
 
+from dialoom.errors import Advice
 from dialoom.graphs.conversation import TOOL
 from dialoom.graphs.outcome import SYSTEM, USER, Outcome
 from dialoom.graphs.recipe import completed
@@ -36,6 +37,7 @@ _AT_ONCE = 200
 _MOST_ROLES = 10
 """The number of unknown roles that a notice names."""
 
+_SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".eval")
 _MOST_SHOWN = 20
 """The number of broken rows that an error or a result quotes; the others are only counted."""
 
@@ -185,10 +187,12 @@ def _checked(
     if first and broken == "refuse":
         more = f"\nand {count - len(first):,} more" if count > len(first) else ""
         details = "\n".join(map(str, first[1:]))
+        is_other = reader is None and source.is_file() and source.suffix.lower() not in _SUFFIXES
         raise RunError(
             f"{first[0]}"
             + (f"\n{details}" if details else "")
-            + f"{more}\n{counted(count, 'broken rows')}; nothing was imported"
+            + f"{more}\n{counted(count, 'broken rows')}; nothing was imported",
+            advice=Advice("reader", "read files of another format with 'reader'") if is_other else None,
         )
     return roles
 

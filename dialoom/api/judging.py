@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from dialoom.errors import Advice
 from dialoom.graphs import Recipe, WithJudging, WithPrompts
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.recipe import Review
+from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import OBJECT, Bindings
 from dialoom.roles.gateway.gateway import check_model, check_parameters
@@ -80,7 +81,7 @@ async def judged_anew(
         store.add_prompts(library.values())
         name = name or f"review by {', '.join(binding.model for binding in bound.by_role.values())}"
     _check_object(store, name, bound.by_role)
-    chosen = opened_set(store, name, bound.by_role)
+    chosen = opened_set(store, name, bound.by_role, library)
     keep_limits(store, policy.limits)
     report_unplayed(tell, calls, [*store.config.casts, bound.by_role])
     store.trust_specified(cast_references(bound.by_role))
@@ -144,7 +145,7 @@ async def judged_by_panel(opened: OpenRun, ended: Ended) -> Ended:
     for judges in store.config.panel:
         if not ended.is_complete:
             break
-        chosen = opened_set(store, None, judges)
+        chosen = opened_set(store, None, judges, store.prompts)
         if count := store.queue.count_to_judge(chosen.name):
             await asyncio.to_thread(ensure_callable, [judges], opened.policy)
             opened.tell(Started(store.path, "judging", count, chosen.name))
@@ -199,9 +200,19 @@ def _check_object(store: RunStore, name: str | None, models: Mapping[str, ModelB
         )
 
 
-def opened_set(store: RunStore, name: str | None, models: Mapping[str, ModelBinding]) -> JudgementSet:
-    """Return the set of judgements with this name to continue, or a new set."""
-    requested = judgement_set(name or ", ".join(binding.model for binding in models.values()), store.prompts, models)
+def opened_set(
+    store: RunStore, name: str | None, models: Mapping[str, ModelBinding], used: Container[str]
+) -> JudgementSet:
+    """Return the set of judgements with this name to continue, or a new set.
+
+    Args:
+        store: The run.
+        name: The set's name; by default the models.
+        models: The judges by role.
+        used: The ids of the recipe's prompts. A run of transcripts also stores those of former studies.
+    """
+    prompts = PromptLibrary(prompt for id_, prompt in store.prompts.items() if id_ in used)
+    requested = judgement_set(name or ", ".join(binding.model for binding in models.values()), prompts, models)
     existing = {each.name: each for each in store.judgement_sets()}
     reserved = {OWN_JUDGEMENTS: "the run's own judgements", PANEL: "the panel of several judges"}
     if requested.name in reserved and requested.name not in existing.keys() - {OWN_JUDGEMENTS}:

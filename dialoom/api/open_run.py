@@ -325,6 +325,22 @@ def take_study(store: RunStore, recipe: Transcripts | None, roles: Iterable[str]
     store.take_study(config, prepare(recipe, config))
 
 
+@contextlib.contextmanager
+def taken_study(store: RunStore, recipe: Transcripts | None) -> Iterator[None]:
+    """Replace the study of a run of transcripts, as `take_study` does.
+
+    If the `with` block fails before it makes a set of judgements, the run keeps its former study.
+    """
+    former, prompts, sets = store.config, store.prompts, store.judgement_sets()
+    take_study(store, recipe)
+    try:
+        yield
+    except DialoomError:
+        if store.config != former and store.judgement_sets() == sets:
+            store.take_study(former, prompts)
+        raise
+
+
 def given_recipe(recipe: RecipeLike | None) -> Recipe | None:
     """Load the recipe, if one was given."""
     return None if recipe is None else find_recipe(recipe)[1]

@@ -29,7 +29,7 @@ from dialoom.settings import Model, ModelLike, OwnPlayer, PathLike, Players, Pla
 from .blocking import blocking
 from .judges import bound_judges, check_columns, drawn_to_judge, set_names, together
 from .judging import check_judges, judge_unparsed, judged_anew, judging_graph, pass_gate, reopened_to_judge
-from .open_run import OpenRun, new_run, reopened, report_without_effect, retry_failures, take_study, watched
+from .open_run import OpenRun, new_run, reopened, report_without_effect, retry_failures, taken_study, watched
 from .operation_settings import CallSettings, JudgeSettings, PlaySettings, RecipeLike, resolve
 from .playing import ensure_playable, play_again, play_pending
 from .run import RunReader
@@ -333,8 +333,7 @@ async def ajudge(
     checked(JudgeSettings, settings)
     study = None if judges is None else transcripts(read_study(Path(judges), is_played=False))
     calls = part(CallSettings, settings)
-    with reopened_to_judge(path, recipe, calls) as store:
-        take_study(store, study)
+    with reopened_to_judge(path, recipe, calls) as store, taken_study(store, study):
         judge, ended = store.recipe, None
         judging_graph(judge)  # fails early if the recipe has no judges
         only = drawn_to_judge(store, sample, where)

@@ -45,6 +45,7 @@ _ADVICE = {
     "allow_remote": "add --allow-remote to do so anyway",
     "judge": "'dialoom judge {path} --model MODEL' adds judgements",
     "keys": "export it, or give a file of keys with --env-file FILE",
+    "reader": "read files of another format with --reader FILE.py:FUNCTION",
     "leave_out": "or leave these conversations out with --where EXPR",
     "list": "'dialoom show {path}' lists them",
     "new_name": "give the new judgements another name with --name",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from itertools import islice
 from os.path import relpath
@@ -137,7 +138,7 @@ def _write_study(folder: Path, name: str, people: Path | None) -> None:
     )
     words = {"@NAME@": name, "@PEOPLE@": found, "@TASKS@": tasks, "@GOAL@": goal or "{{ task.goal }}"}
     _write(folder, templates, words)
-    say(f"next: dialoom run {folder / 'study.toml'} -o {name}.db")
+    say(f"next: {shlex.join(['dialoom', 'run', str(folder / 'study.toml'), '-o', f'{name}.db'])}")
 
 
 def _inspected(people: Path, folder: Path) -> tuple[str, str]:

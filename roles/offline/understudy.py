@@ -373,9 +373,10 @@ def cast(request: MarkedRequest) -> Understudy:
     system = request.prompt.partition("/")[0]
     role, known = request.role, _roles(system)
     if role not in known:
+        played = ", ".join(sorted(known)) or "none of its roles"
         raise NoUnderstudyError(
             f"no understudy plays the role {role!r} of {system!r}: give it a model, or register a function for it with "
-            f"@understudy({system!r}, {role!r}); understudies play {', '.join(sorted(known)) or 'none of its roles'}"
+            f"@understudy({system!r}, {role!r}); understudies play {played}; offline/placeholder plays any role"
         )
 
     def fit(marks: frozenset[str]) -> tuple[bool, int]:

@@ -136,14 +136,15 @@ def _check_empty(rows: Rows, part: str) -> None:
     """Raise an error for a part without rows if a filter, a split or Parquet is involved; empty JSONL is valid."""
     done = rows.run.status().done
     given = rows.request.filters_text()
+    other = None if part == _ONLY else TEST if part == TRAIN else TRAIN
+    if given and done and (other is None or not any(True for _ in rows.read(other, RowCount()))):
+        raise RunError(f"{given} selects no row of {done:,} finished scenarios; nothing was written")
     if part != _ONLY:
         raise RunError(
             f"the {part} split has no rows{f' with {given}' if given else ''}; {done:,} scenarios are done, and the "
             f"test split is made of {counted(len(rows.test or ()), 'groups')}: change test_share, or select more "
             "scenarios"
         )
-    if given and done:
-        raise RunError(f"{given} selects no row of {done:,} finished scenarios; nothing was written")
     if rows.request.encoding == "parquet":
         raise RunError(f"there are no rows to write yet ({done:,} scenarios are done), and a Parquet file needs one")
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import dialoom
+from dialoom.errors import DialoomError
 from dialoom.inputs import DataError
 from dialoom.runs.stepping import case_of
 from tests.conftest import ROOT, command_in
@@ -858,3 +859,47 @@ def test_trials_with_equal_messages_are_all_imported(tmp_path: Path) -> None:
         found = dialoom.import_transcripts(tmp_path / f"{format_}.jsonl", path=tmp_path / f"{format_}.db")
         assert (found.added, found.known) == (3, 0), format_
         assert len({each.repeated for each in found.run.episodes()}) == 1, format_
+
+
+def test_a_set_is_continued_after_another_study_has_judged(tmp_path: Path) -> None:
+    """The prompts of another study do not make it another set."""
+    run = _imported(tmp_path, KETTLE).run
+    first, second = _judges(tmp_path), tmp_path / "second.toml"
+    second.write_text('[[judge]]\nmetric = "kind"\nrubric = "The assistant is kind."\n')
+    dialoom.judge(run.path, "offline/placeholder", judges=first, name="first")
+    dialoom.judge(run.path, "offline/placeholder", judges=second, name="second")
+    dialoom.judge(run.path, "offline/placeholder", judges=first, name="first")
+    assert [each.name for each in run.judgement_sets if each.name != "run"] == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    ("rubric", "model", "name"),
+    [
+        ("The goal was reached: {{ person.email }}", "offline/placeholder", "second"),
+        ("The goal was reached at once", "offline/plcaeholder", "second"),
+        ("The goal was reached at once", "offline/placeholder", "first"),
+    ],
+)
+def test_a_study_that_is_refused_does_not_replace_that_of_the_run(
+    tmp_path: Path, rubric: str, model: str, name: str
+) -> None:
+    """A column that is missing, an unknown model, or a name of other judgements."""
+    run = _imported(tmp_path, KETTLE).run
+    dialoom.judge(run.path, "offline/placeholder", judges=_judges(tmp_path), name="first")
+    before, scores = dialoom.open_run(run.path).config, run.report(tables=["scores"])["scores"].columns
+    refused = _judges(
+        tmp_path, f'{JUDGES.replace("The goal was reached", rubric)}\n[[check]]\nmetric = "new"\npattern = "x"'
+    )
+    with pytest.raises(DialoomError):
+        dialoom.judge(run.path, model, judges=refused, name=name)
+    run = dialoom.open_run(run.path)
+    assert (run.config, run.report(tables=["scores"])["scores"].columns) == (before, scores)
+    dialoom.judge(run.path, "offline/placeholder", name="first")
+
+
+def test_a_file_of_another_format_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "chat.txt").write_text("Caller: Are you open?\nAgent: Until four.\n")
+    errors = command_in(tmp_path)("import", "chat.txt", "-o", "chats.db", code=2).stderr
+    assert "2 broken rows; nothing was imported; read files of another format with --reader FILE.py:FUNCTION" in errors
+    (tmp_path / "chat.jsonl").write_text("Caller: Are you open?\n")
+    assert "--reader" not in command_in(tmp_path)("import", "chat.jsonl", "-o", "chats.db", code=2).stderr

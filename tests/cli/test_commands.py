@@ -419,6 +419,16 @@ def test_list_of_scenarios_reads_no_texts(dialoom: Command, players: list[str], 
     assert [dialoom("show", "run.db", *options).stdout for options in variants] == listed
 
 
+def test_the_next_command_after_a_new_study_can_be_copied(dialoom: Command) -> None:
+    last = dialoom("new", "study", "my shop").stdout.splitlines()[-1]
+    assert last == "next: dialoom run 'my shop/study.toml' -o my-shop.db"
+
+
+def test_a_file_in_place_of_a_module_is_refused_with_the_module(dialoom: Command) -> None:
+    arguments = ["run", "personalens", "--model", "assistant=python:my/agent.py:reply", "-o", "run.db"]
+    assert "give the module's name instead of its file: python:my.agent:reply" in dialoom(*arguments, code=2).stderr
+
+
 def test_a_new_study_runs_offline(dialoom: Command, tmp_path: Path) -> None:
     *files, last = dialoom("new", "study", "shop").stdout.splitlines()
     assert files == ["shop/study.toml", "shop/README.md", "shop/people.csv"]

@@ -216,7 +216,11 @@ def test_filters_select_examples(dialoom: Command, trees: Path, tmp_path: Path) 
         (["--format", "dpo", "--test-share", "1"], "a share must be between 0 and 1"),
         (
             ["--format", "dpo", "--test-share", "0.1", "--round-range", "9"],
-            "split has no rows with round_range=9; 12 scenarios are done, and the test split is made of 1 ",
+            "round_range=9 selects no row of 12 finished scenarios; nothing was written",
+        ),
+        (
+            ["--format", "dpo", "--test-share", "0.1", "--where", "number == 1"],
+            "split has no rows with where number == 1; 12 scenarios are done, and the test split is made of 1 ",
         ),
         (["--format", "cpo"], "the formats are dialogues, aloe, sft, dpo, kto, reward, tree"),
     ],

@@ -254,7 +254,8 @@ def test_source_files_are_not_read_again(dialoom: Command, folder: Path) -> None
         ("pattern = ", "pattern = '(' #", "support.toml:31: [[check]] pattern: not a regular expression: "),
         ("pattern = ", "#", "support.toml:29: [[check]] 'gave_number' needs one of pattern, python, sql and gold"),
         ("pattern = ", "python = 'x' #", "support.toml:31: python = 'x' must have the form file.py:function"),
-        ("pattern = ", "python = 'x.py:f' #", "python = 'x.py:f': [Errno 2] No such file or directory"),
+        ("pattern = ", "python = 'x.py:f' #", "'x.py:f': there is no file x.py"),
+        ("pattern = ", "python = 'broken.py:f' #", "'broken.py:f': /"),
         ('metric = "resolved"', "", "support.toml:20: [[judge]] needs 'metric'"),
         (
             'metric = "gave',
@@ -270,8 +271,36 @@ def test_source_files_are_not_read_again(dialoom: Command, folder: Path) -> None
             "{{ task.gaol }}</task>",
             "tasks:1: there is no column 'gaol', which [user] brief us",
         ),
-        ("{{ task.goal }}</task>", "{{ goal }}</task>", "declares the input 'goal', which SimulatedTalk does not have"),
-        ("{{ task.goal }}</task>", "{{ task.goal }</task>", "support/user:"),
+        (
+            "{{ task.goal }}</task>",
+            "{{ goal }}</task>",
+            "support.toml:15: [user] brief uses 'goal'; it can use 'person' and 'task', as in {{ task.goal }}",
+        ),
+        (
+            "{{ task.goal }}</task>",
+            "{{ task.goal }</task>",
+            "support.toml:15: [user] brief is not a template: unexpected '}'",
+        ),
+        (
+            "({{ task.goal }})",
+            "({{ goal }})",
+            "support.toml:22: [[judge]] 'resolved' rubric uses 'goal'; it can use 'person' and 'task', as in",
+        ),
+        (
+            "{{ person.name }}",
+            "{{ person.name",
+            "support.toml:27: [[judge]] 'tone' rubric is not a template: unexpected end of",
+        ),
+        (
+            "[[judge]]",
+            "[[role]]\nname = 'critic'\nbrief = '{{ nme }}'\n[[judge]]",
+            "support.toml:22: [[role]] 'critic' brief uses 'nme'; it can use 'person' and 'task'",
+        ),
+        (
+            'file = "people',
+            'fille = "people',
+            "[people] has an unknown key 'fille'; did you mean 'file'? the keys are file, ",
+        ),
         (
             "{{ person.name }}",
             "{{ person.nom }}",
@@ -293,6 +322,7 @@ def test_a_mistake_in_the_file_gives_one_message(
     """The message names file, line and remedy; nothing is written."""
     assert old in STUDY
     (folder / "support.toml").write_text(STUDY.replace(old, new, 1))
+    (folder / "broken.py").write_text("missing\n")
     errors = dialoom("run", "support.toml", "-o", "support.db", code=2).stderr
     assert message in errors and len(errors.splitlines()) == 1
     assert not (folder / "support.db").exists()

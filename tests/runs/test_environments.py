@@ -816,7 +816,7 @@ def test_unusable_tools_are_refused_before_the_run(tmp_path: Path, given: dict[s
         ),
         ("gold = {", "expected = 2\ngold = {", "[[check]] 'right_state': give expected only with sql"),
         ('order_id = "{{ task.order }}"', 'order_id = "{{ task.order + }}"', "is not an expression"),
-        ('"shop.py:Shop"', '"shop.py:Store"', "has no such function"),
+        ('"shop.py:Shop"', '"shop.py:Store"', "has no function or class 'Store'"),
     ],
 )
 def test_wrong_state_checks_are_refused_with_their_line(

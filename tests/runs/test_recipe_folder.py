@@ -116,6 +116,12 @@ MISTAKES = {
     '    def scenarios(self, options, draw, note):\n        return [Errand(goal="buy tea")] * 2': (
         "scenario 'buy-tea-2d53015842' is planned twice; scenarios must differ in at least one field"
     ),
+    '    def scenarios(self, options, draw, note):\n        yield Errand(gaol="buy tea")': (
+        "recipe: `scenarios` of Mistaken makes an invalid Errand: goal: Field required"
+    ),
+    "    def scenarios(self, options, draw, note):\n        Errand(goal='buy tea')": (
+        "recipe: `scenarios` of Mistaken returns None; it must yield objects of Errand"
+    ),
     ENDLESS: "recipe: `graph` of Mistaken never ends: no path of edges leads from START to END; add an edge to END",
     '    pivots = [Pivot("scores", "Scores", ["gaol"], [score("resolved")])]': (
         "recipe: pivot 'scores' of Mistaken names the facet 'gaol', which no scenario has; they have goal"
