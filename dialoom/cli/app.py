@@ -237,6 +237,8 @@ def show(
             "options that select and sort (--where, --sort, ...) apply to the list; leave out SCENARIO"
         )
     elif calls:
+        if judging is not None:
+            raise typer.BadParameter("--calls lists the calls of all sets of judgements; leave out --judging")
         from .show_lines import show_calls
 
         show_calls(run, scenario, json, trust)

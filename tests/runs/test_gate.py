@@ -132,6 +132,8 @@ def test_ledger_names_faults_at_the_call_of_the_line(dialoom: Command, run: dial
     rows = [json.loads(line) for line in dialoom("show", run.path, "1", "--calls", "--json").stdout.splitlines()]
     assert [[fault["kind"] for fault in row["faults"]] for row in rows if row["reply"] == OFFER] == [["swapped_role"]]
     assert "give SCENARIO" in dialoom("show", run.path, "--calls", code=2).stderr
+    judged = dialoom("show", run.path, "1", "--calls", "--judging", "run", code=2)
+    assert "leave out --judging" in " ".join(judged.stderr.split())
 
 
 def test_report_counts_faults_and_has_scores_without_them(run: dialoom.Run) -> None:
