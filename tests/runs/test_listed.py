@@ -29,6 +29,8 @@ def _make(dialoom: Command, folder: Path) -> None:
         connection.execute("UPDATE scenarios SET state = 'failed', error = 'no' WHERE position = 2")
         connection.execute("UPDATE judgements SET score = scenario WHERE metric = 'coherence'")
         connection.execute("UPDATE judgements SET score = NULL WHERE metric = 'coherence' AND scenario = 3")
+        connection.execute("UPDATE scenarios SET facets = json_set(facets, '$.\"its place\"', abs(position - 2))")
+        connection.execute("UPDATE outcomes SET counts = json_set(counts, '$.turns', 9 - scenario)")
         connection.execute("UPDATE outcomes SET faults = '[]'")
         fault = '[{"who":"user","kind":"echo"},{"who":"judge","kind":"copied_form"}]'
         connection.execute("UPDATE outcomes SET faults = ? WHERE scenario = 4", (fault,))
@@ -81,6 +83,8 @@ def test_pages_are_consecutive(run: dialoom.Run) -> None:
         (ScenarioQuery(sort="score:coherence", is_descending=True), [5, 4, 2, 1, 0, 3]),
         (ScenarioQuery(sort="number", is_descending=True), [5, 4, 3, 2, 1, 0]),
         (ScenarioQuery(sort="state"), [0, 1, 3, 4, 5, 2]),
+        (ScenarioQuery(sort="count:turns"), [5, 4, 3, 2, 1, 0]),
+        (ScenarioQuery(sort="facet:its place"), [2, 1, 3, 0, 4, 5]),
         (ScenarioQuery(facets={"user": "nobody"}), []),
         (ScenarioQuery(facets={'us"er': "' OR 1"}), []),
     ],
