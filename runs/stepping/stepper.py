@@ -305,7 +305,7 @@ class Stepper(StepperView):
         ):
             self.context.tell(
                 "later conversations of the same person, in which a player remembers the former outcome: "
-                f"{len(later):,}; 'dialoom retry {store.path} --scenario {min(later) + 1}' plays them again"
+                f"{len(later):,}; retry scenario {min(later) + 1} to play them again"
             )
 
     def _ensure_settable(self, path: str, value: Any, changed: Mapping[str, Any]) -> None:

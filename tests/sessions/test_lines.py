@@ -106,7 +106,7 @@ async def test_promotion_names_later_conversations_that_rest_on_the_former_outco
         await stepper.promote()
     assert [each.text for each in events if isinstance(each, dialoom.NodeMessage)] == [
         "later conversations of the same person, in which a player remembers the former outcome: 2; "
-        f"'dialoom retry {run.path} --scenario 2' plays them again"
+        "retry scenario 2 to play them again"
     ]
     again = await dialoom.aretry(run.path, scenarios=[2], recipe=run.recipe, models={"assistant": _repeating()})
     assert [OTHER_WORDS in talk[1] for talk in talks(again)[1:]] == [True, True]
