@@ -175,6 +175,8 @@ def test_task_is_stated_by_the_second_message(lines: list[str], task: str, ended
     [
         ("You want to cancel the gym membership at the end of the year.", True),
         ("The user wants the deposit back.", True),
+        ("You need to cancel a gym membership.", True),
+        ("You need to cancel a membership.", False),
         ("I want to cancel the gym membership at the end of the year.", False),
         ("Can you cancel the gym membership at the end of the year?", False),
     ],
@@ -182,6 +184,16 @@ def test_task_is_stated_by_the_second_message(lines: list[str], task: str, ended
 def test_task_in_the_second_or_third_person_is_a_leak(line: str, is_leaked: bool) -> None:
     talk = Talk.of([Line(role="user", content=line)], Facts(languages=("en",), task=TASK))
     assert any(fault.kind == "prompt_leak" for rule in RULES for fault in rule(talk)) == is_leaked
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"), [("好的，消息要短句还是列表？要不要标签？", []), ("好的，要什么样的？", [2])]
+)
+def test_words_about_form_are_a_leak_only_if_they_are_new(asked: str, found: list[int]) -> None:
+    lines = ["我想写一张贺卡。", asked, "请写短句，不要列表，消息里不要标签。"]
+    said = [Line(role=("user", "assistant")[place % 2], content=line) for place, line in enumerate(lines)]
+    talk = Talk.of(said, Facts(languages=("zh",)))
+    assert [fault.message for rule in RULES for fault in rule(talk) if fault.kind == "prompt_leak"] == found
 
 
 def test_claim_of_an_action_is_a_fault_only_before_the_first_call_of_a_tool() -> None:
