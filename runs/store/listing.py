@@ -146,9 +146,15 @@ _CHOICES = {
     "GROUP BY 1 ORDER BY 2 DESC, 1",
 }
 
+# As in a score of `dialoom.runs.reading.scenarios`, turns count only if the whole conversation was not judged.
+_COUNTS = (
+    "(turn IS NULL OR NOT EXISTS (SELECT 1 FROM judgements AS whole WHERE whole.scenario = judgements.scenario "
+    "AND whole.judging = judgements.judging AND whole.metric = judgements.metric "
+    "AND whole.target = judgements.target AND whole.turn IS NULL))"
+)
 _SCORE = (
-    "(SELECT coalesce(avg(score) FILTER (WHERE turn IS NULL), avg(score)) FROM judgements "
-    "WHERE judgements.scenario = position AND judging = ? AND metric = ?)"
+    "(SELECT avg(score) FROM judgements "
+    f"WHERE judgements.scenario = position AND judging = ? AND metric = ? AND {_COUNTS})"
 )
 _FAULTS = (
     f"(SELECT iif(faults IS NULL, NULL, count(each.value)) FROM json_each(faults) AS each "
@@ -240,8 +246,8 @@ def _rows(connection: sqlite3.Connection, judging: str, positions: Sequence[int]
     among = "(SELECT value FROM json_each(?))"
     scores: dict[int, dict[str, float]] = {}
     for position, metric, mean in connection.execute(
-        "SELECT scenario, metric, coalesce(avg(score) FILTER (WHERE turn IS NULL), avg(score)) FROM judgements "
-        f"WHERE judging = ? AND scenario IN {among} GROUP BY scenario, metric",
+        "SELECT scenario, metric, avg(score) FROM judgements "
+        f"WHERE judging = ? AND scenario IN {among} AND {_COUNTS} GROUP BY scenario, metric",
         (judging, selected),
     ):
         if mean is not None:

@@ -14,6 +14,7 @@ import pytest
 import dialoom
 from dialoom import Model, play
 from dialoom.prompts import PromptLibrary
+from dialoom.runs.store import ScenarioQuery
 from tests.conftest import Command
 from tests.invented import write_release
 from tests.server import Answer, completion, ended, serving
@@ -51,6 +52,7 @@ def test_scores_of_turns_do_not_count_in_the_score_of_a_conversation(one: Path, 
     found = [each.score for each in episode.outcome.judgements if each.metric == "personalization"]
     assert found == [3, 1, 2, 3]
     assert list(run.frame()["personalization.assistant"]) == [3.0]
+    assert run.scenarios().rows[0].scores["personalization"] == 3.0
     run.export("dialogues", tmp_path / "out.jsonl", include=["scores"])
     assert json.loads((tmp_path / "out.jsonl").read_text())["scores"]["personalization.assistant"] == 3.0
     is_silent = True
@@ -59,6 +61,8 @@ def test_scores_of_turns_do_not_count_in_the_score_of_a_conversation(one: Path, 
     found = [each.score for each in episode.outcome.judgements if each.metric == "personalization"]
     assert found == [None, 1, 2, None]
     assert not list(run.episodes(where="personalization >= 1"))
+    assert not run.scenarios(ScenarioQuery(at_least={"personalization": 1})).rows
+    assert "personalization" not in run.scenarios().rows[0].scores
     assert "personalization.assistant" not in run.frame().columns
 
 
