@@ -526,7 +526,8 @@ def _of_parts(message: Mapping[str, Any], path: Path, number: int) -> Iterator[M
             case _:
                 raise DataError(path, f"a part of a message is neither text nor a tool call: {part!r:.60}", number)
     if texts or calls:
-        yield {"role": message.get("role"), "content": "\n".join(texts), "tool_calls": calls}
+        said = {"role": message.get("role"), "content": "\n".join(texts), "tool_calls": calls}
+        yield {**said, "finish_reason": message.get("finish_reason")}
 
 
 def _inspect_rows(path: Path) -> Iterator[Place]:

@@ -131,7 +131,6 @@ async def aimport_transcripts(
         if not found.exists():
             raise DataError(found, "there is no such file")
         roles = _checked(found, read, broken, is_given_up)
-        _check_not_empty(found, read)
         with _opened(Path(path), study, roles, settings) as store:
             imported = Imported(Run(path, trust=True))
             _add(store, found, read, imported, is_given_up)
@@ -148,31 +147,15 @@ def _loaded(reader: str | Reader | None) -> Reader | None:
     return reader
 
 
-def _check_not_empty(source: Path, reader: Reader | None) -> None:
-    """Check that there is at least one conversation, so that no run without conversations is made.
-
-    Raises:
-        DataError: If there are no rows.
-        RunError: If there are only broken rows; the message is that of the first.
-    """
-    broken, count = None, 0
-    for _, found in transcripts_of(source, reader):
-        if not isinstance(found, DataError):
-            return
-        broken, count = broken or found, count + 1
-    if broken is None:
-        raise DataError(source, 'there are no conversations; a row has the form {"messages": [...]}')
-    raise RunError(f"{broken}\n{counted(count, 'broken rows')} and no others; nothing was imported")
-
-
 def _checked(
     source: Path, reader: Reader | None, broken: Literal["refuse", "skip"], is_stopped: Callable[[], bool]
 ) -> set[str]:
     """Check all rows without keeping them in memory, and return the roles that speak in them.
 
     Raises:
-        DataError: If a file as a whole cannot be read.
-        RunError: If rows are broken and broken rows are refused; the message lists them.
+        DataError: If a file as a whole cannot be read, or there are no rows.
+        RunError: If there are only broken rows, or if rows are broken and broken rows are refused; the message lists
+            them.
         StoppedError: If the check was stopped.
     """
     count, first, roles = 0, list[DataError](), set[str]()
@@ -184,14 +167,14 @@ def _checked(
             first += [found] if len(first) < _MOST_SHOWN else []
         else:
             roles.update(line.role for line in found.lines)
-    if first and broken == "refuse":
-        more = f"\nand {count - len(first):,} more" if count > len(first) else ""
-        details = "\n".join(map(str, first[1:]))
+    if not first and not roles:
+        raise DataError(source, 'there are no conversations; a row has the form {"messages": [...]}')
+    if first and (broken == "refuse" or not roles):
+        more = [f"and {count - len(first):,} more"] if count > len(first) else []
+        end = f"{counted(count, 'broken rows')}{' and no others' if broken == 'skip' else ''}; nothing was imported"
         is_other = reader is None and source.is_file() and source.suffix.lower() not in _SUFFIXES
         raise RunError(
-            f"{first[0]}"
-            + (f"\n{details}" if details else "")
-            + f"{more}\n{counted(count, 'broken rows')}; nothing was imported",
+            "\n".join([*map(str, first), *more, end]),
             advice=Advice("reader", "read files of another format with 'reader'") if is_other else None,
         )
     return roles

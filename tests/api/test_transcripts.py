@@ -726,7 +726,7 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
     [
         ((), "refuse", r"talks\.jsonl: there are no conversations; a row has the form"),
         ((), "skip", r"talks\.jsonl: there are no conversations"),
-        (({"messages": 5}, {}), "skip", r"talks\.jsonl:1: .*\n2 broken rows and no others; nothing was imported"),
+        (({"messages": 5}, {}), "skip", r":1: .*\n.*:2: .*\n2 broken rows and no others; nothing was imported"),
     ],
 )
 def test_a_file_without_conversations_makes_no_run(
@@ -802,6 +802,12 @@ def test_messages_that_were_cut_off_are_still_so_after_an_export_and_an_import(t
     for (episode,) in (run.episodes(), again.episodes()):
         assert [line.finish_reason for line in episode.outcome.messages] == [None, "length", None]
         assert [(fault.kind, fault.message) for fault in episode.outcome.faults or ()] == [("cut_line", 1)]
+    said = [{"role": "assistant", "parts": [{"type": "text", "content": "The label"}], "finish_reason": "length"}]
+    hello = {"role": "user", "parts": [{"type": "text", "content": "Where is it?"}]}
+    span = _span("a", [hello], "", **{"gen_ai.output.messages": json.dumps(said)})
+    source = _written(tmp_path / "spans.jsonl", span)
+    (episode,) = dialoom.import_transcripts(source, path=tmp_path / "spans.db").run.episodes()
+    assert [line.finish_reason for line in episode.outcome.messages] == [None, "length"]
 
 
 @pytest.mark.parametrize("value", [{"bytes": b"\xff\xd8"}, object()])
