@@ -14,6 +14,7 @@ from nicegui import ui
 from dialoom.graphs import Judgement, Line, Outline
 from dialoom.graphs.outcome import ENVIRONMENT
 from dialoom.prompts.messages import call_text
+from dialoom.roles.gateway.calls import SAID
 from dialoom.runs.reading.conversations import Piece, word_diff
 from dialoom.runs.report.health import Health
 from dialoom.runs.stepping import Difference, Stop
@@ -21,7 +22,7 @@ from dialoom.runs.stepping.stop import ABSENT, PLAYERS, Change, change_text, cos
 from dialoom.runs.stepping.tree import SpokenLine, TreeNode, columns_of, transcript_lines
 from dialoom.runs.stepping.values import plain
 from dialoom.runs.stepping.view import HistoryEntry
-from dialoom.runs.store import SAID, StepCall
+from dialoom.runs.store import StepCall
 from dialoom.text import counted
 
 from .calls import message_blocks

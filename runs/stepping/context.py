@@ -21,6 +21,7 @@ from dialoom.graphs.recipe import completed
 from dialoom.grouping import nested
 from dialoom.roles import Gateway, ModelBinding
 from dialoom.roles.gateway import Caller
+from dialoom.roles.gateway.calls import SAID
 from dialoom.roles.gateway.players import player_backend
 from dialoom.roles.gateway.retries import Backend
 from dialoom.roles.gateway.secrets import redacted
@@ -37,7 +38,7 @@ from dialoom.runs.configuration.trust import (
 from dialoom.runs.engine import session_of
 from dialoom.runs.errors import RunError
 from dialoom.runs.gateway_setup import CallPolicy, RunLimits, cast_of, open_gateway
-from dialoom.runs.store import MAIN, SAID, Branch, PlayWork, Point, PromotedBranch, RunFile, RunStore, StepCall
+from dialoom.runs.store import MAIN, Branch, PlayWork, Point, PromotedBranch, RunFile, RunStore, StepCall
 from dialoom.runs.store.branches import MadeCall
 from dialoom.runs.store.checkpoints.reading import DECODED, Decoded
 from dialoom.runs.store.corruption import reading

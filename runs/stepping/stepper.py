@@ -13,10 +13,11 @@ from pydantic import ValidationError
 from dialoom.errors import first_problem
 from dialoom.graphs import Judgement, Line, Outcome, WithJudging, WithLabels
 from dialoom.prompts import ChatMessage
+from dialoom.roles.gateway.calls import SAID
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.runs.configuration.trust import player_references
 from dialoom.runs.gateway_setup import CallPolicy
-from dialoom.runs.store import MAIN, SAID, Branch, Point, RunStore
+from dialoom.runs.store import MAIN, Branch, Point, RunStore
 from dialoom.text import well_formed_value
 
 from .context import START, PlayableContext, at, one_step, open_context, steps, updates

@@ -1,7 +1,5 @@
 """The run file: one SQLite database that records everything that happened (see `docs/store.md`)."""
 
-from dialoom.roles.gateway.calls import SAID
-
 from .branches import MAIN, Branch, Point, StepCall
 from .episodes import PromotedBranch, RecordedEpisode
 from .judgement_sets import OWN_JUDGEMENTS, PANEL, JudgementSet, judges_of, panel_of
@@ -16,7 +14,6 @@ __all__ = [
     "MAIN",
     "OWN_JUDGEMENTS",
     "PANEL",
-    "SAID",
     "Branch",
     "CheckErrors",
     "Choices",

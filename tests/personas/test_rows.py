@@ -54,13 +54,15 @@ def test_cell_may_have_several_lines_and_row_may_be_a_string(tmp_path: Path) -> 
         (3, {"name": "Ada", "bio": "one\ntwo, three"}),
         (4, {"name": "Bo", "bio": "four"}),
     ]
-    (tmp_path / "b.yaml").write_text(
-        "- {zip: 01234, wakes: 7:30, country: NO, on: 1_000, n: [-5, 0, +1.5, 2.0e-3, true]}\n"
-    )
-    values = {"zip": "01234", "wakes": "7:30", "country": "NO", "on": "1_000", "n": [-5, 0, 1.5, 0.002, True]}
-    assert list(read_rows(tmp_path / "b.yaml", "goal")) == [(1, values)]
     (tmp_path / "a.yaml").write_text("- return a kettle\n")
     assert list(read_rows(tmp_path / "a.yaml", "goal")) == [(1, {"goal": "return a kettle"})]
+
+
+def test_yaml_values_that_are_no_plain_numbers_or_truth_values_are_texts(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text("- {zip: 01234, wakes: 7:30, country: NO, on: 1_000, n: [-5, 0, +1.5, 2.0e-3, true]}\n")
+    values = {"zip": "01234", "wakes": "7:30", "country": "NO", "on": "1_000", "n": [-5, 0, 1.5, 0.002, True]}
+    assert list(read_rows(path, "goal")) == [(1, values)]
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,12 @@ from dialoom.cli.show_lines import COLOURS, at_message, of_the_rest
 from dialoom.graphs import DialogueFault, Line, Outline
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.prompts.messages import call_text, tool_name
+from dialoom.roles.gateway.calls import SAID
 from dialoom.runs.stepping import Cost, NextRequest, Stop
 from dialoom.runs.stepping.stop import ABSENT, Change, change_text, cost_text, cut
 from dialoom.runs.stepping.tree import SpokenLine, transcript_lines
 from dialoom.runs.stepping.values import plain
-from dialoom.runs.store import SAID, StepCall
+from dialoom.runs.store import StepCall
 
 _LINES = 4
 """Number of lines of the conversation that are shown at a stop; `transcript` shows all."""
