@@ -200,8 +200,8 @@ def test_options_override_a_file_and_printed_settings_give_the_same_run(
     dialoom: Command, reply_plan: list[object], tmp_path: Path
 ) -> None:
     (tmp_path / "mine.yaml").write_text(
-        "max-reply: {user: 100, judge: none}\ntimeout: {judge: 40}\nturn-limit: 7\n"
-        "param:\n  judge: {top_p: 0.1, stop: [END, STOP]}\n  seed: 3\n  user.top_p: 0.7\n"
+        "max-reply: {user: 100, judge: none}\ntimeout: {judge: 40}\nturn-limit: 7\nturn-scores: yes\n"
+        "param:\n  judge: {top_p: 0.1, stop: [END, no]}\n  seed: 3\n  user.top_p: 0.7\n"
     )
     flags = ["--max-reply", "user=50", "--param", "judge.top_p=1e-2", "--param", 'user.extra_body={"top_a": 1}']
     dialoom(*reply_plan, "--config", "mine.yaml", *flags, "--timeout", 30, "-o", "a.db")
@@ -210,9 +210,9 @@ def test_options_override_a_file_and_printed_settings_give_the_same_run(
     assert config["param"] == {
         "user": {"extra_body": {"top_a": 1}, "seed": 3, "top_p": 0.7},
         "assistant": {"seed": 3},
-        "judge": {"seed": 3, "stop": ["END", "STOP"], "top_p": 0.01},
+        "judge": {"seed": 3, "stop": ["END", "no"], "top_p": 0.01},
     }
-    assert config["turn_limit"] == 7
+    assert config["turn_limit"] == 7 and config["turn_scores"] is True
     assert json.loads(dialoom("status", "a.db", "--json").stdout)["limits"]["timeouts"] == {"": 30, "judge": 40}
     output = dialoom("status", "a.db").stdout
     assert "every role: at most 30 s per attempt" in output and "judge: at most 40 s per attempt" in output
