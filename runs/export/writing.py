@@ -233,7 +233,7 @@ class Column:
         """Take one value into account."""
         if value is not None:
             is_large = type(value) is int and not -_LARGEST <= value < _LARGEST
-            self.kinds.add("number beyond 64 bits" if is_large else _SCALARS.get(type(value), type(value).__name__))
+            self.kinds.add("a number beyond 64 bits" if is_large else _SCALARS.get(type(value), type(value).__name__))
         if isinstance(value, dict):
             for key, inner in value.items():
                 self.fields.setdefault(key, Column()).see(inner)

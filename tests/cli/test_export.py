@@ -367,5 +367,7 @@ def test_whole_numbers_that_parquet_cannot_hold_are_refused(tmp_path: Path) -> N
             run.export("dialogues", tmp_path / "all.parquet", encoding="parquet")
             assert columns(tmp_path / "all.parquet")[0]["scenario"] == {"account": 2**63 - 1}
         else:
-            with pytest.raises(DialoomError, match="'account' of 'scenario' of a row is number beyond 64 bits, which"):
+            with pytest.raises(
+                DialoomError, match="'account' of 'scenario' of a row is a number beyond 64 bits, which"
+            ):
                 run.export("dialogues", tmp_path / "none.parquet", encoding="parquet")
