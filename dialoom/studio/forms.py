@@ -248,7 +248,7 @@ _MEANING = (
     "the conversation's page show it with the judgements of {branch}, and state that it is a person's branch. "
     "Judgements of the previous outcome in other sets are deleted, and its labels do not count while it is not the "
     "outcome. No branch is lost, so you can make another one the outcome again. If a stateful player remembers the "
-    "previous outcome in later conversations of the same person, 'dialoom retry --scenario' plays them again."
+    "previous outcome in later conversations of the same person, a retry of the first of these plays them again."
 )
 _LONGEST = 14
 """Maximum height of a field in lines."""
