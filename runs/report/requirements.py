@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import operator
+import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
@@ -43,9 +43,6 @@ its health.
 """
 
 _FORM = re.compile(r"(?:pass\^(?P<k>[1-9]\d*)\((?P<passed>.+)\)|(?P<metric>.+?))\s*(?P<sign>[<>]=?)\s*(?P<bound>\S+)")
-_PLACES = 12
-"""The number of decimals to which values and bounds are compared, because the mean of 0.6, 0.7 and 0.8 is not 0.7."""
-_COMPARED = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt}
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +274,8 @@ def check_not_worse(
         reasons = [*unsound, *([] if "unhealthy" in allowed else doubted)]
         is_low_good = not low.isdisjoint(_names(row.what))
         word, change, sign = ("higher", "rise", 1) if is_low_good else ("lower", "loss", -1)
-        if sign * row.paired.estimate.mean > 0 and (p is None or p < ALPHA):
+        is_worse = sign * row.paired.estimate.mean > 0 and not _are_equal(row.before, row.after)
+        if is_worse and (p is None or p < ALPHA):
             why = f" and there are too few {units} for a significance test" if p is None else f" p {p:.3f}"
             reasons.append(f"{word},{why}")
         name = with_different_users(f"no significant {change} of {row.what}", apart)
@@ -428,12 +426,11 @@ def _offline(players: Iterable[tuple[str, ModelBinding]], allowed: Collection[st
 
 
 def _missed(requirement: Requirement, found: Estimate, is_confident: bool) -> list[str]:
-    compared, is_least = _COMPARED[requirement.sign], requirement.sign[0] == ">"
-    mean, bound = round(found.mean, _PLACES), round(requirement.bound, _PLACES)
-    if not compared(mean, bound):
+    mean, bound, is_least = found.mean, requirement.bound, requirement.sign[0] == ">"
+    if not _meets(mean, requirement):
         is_share = bool(requirement.is_share)
         value = "the value"
-        if mean != bound and _number(mean, is_share) == _number(bound, is_share):
+        if not _are_equal(mean, bound) and _number(mean, is_share) == _number(bound, is_share):
             value = f"{100 * mean:.8g} %" if is_share else f"{mean:.8g}"  # both are rounded to one figure
         return [f"{value} is too {'low' if is_least else 'high'}"]
     if not is_confident:
@@ -441,7 +438,18 @@ def _missed(requirement: Requirement, found: Estimate, is_confident: bool) -> li
     end, which = (found.low, "lower") if is_least else (found.high, "upper")
     if end is None:
         return ["there is no interval"]
-    return [] if compared(round(end, _PLACES), bound) else [f"the interval's {which} end does not meet the requirement"]
+    return [] if _meets(end, requirement) else [f"the interval's {which} end does not meet the requirement"]
+
+
+def _meets(value: float, requirement: Requirement) -> bool:
+    if _are_equal(value, requirement.bound):
+        return requirement.sign.endswith("=")
+    return (value > requirement.bound) == (requirement.sign[0] == ">")
+
+
+def _are_equal(value: float, other: float) -> bool:
+    """Return whether two values are equal apart from rounding errors: the mean of 0.6, 0.7 and 0.8 is not 0.7."""
+    return math.isclose(value, other, rel_tol=1e-12, abs_tol=1e-12)
 
 
 def _named(metric: str, scored: Mapping[str, _Scores], recipe: Recipe) -> tuple[str, _Scores]:

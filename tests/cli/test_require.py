@@ -316,7 +316,7 @@ def figures(found: object) -> tuple[object, ...]:
 
 
 def test_mean_meets_a_bound_of_the_same_value_despite_rounding(tmp_path: Path) -> None:
-    """Both sums, of 0.7 three times and of 0.6, 0.7 and 0.8, divided by 3 are 0.6999999999999998."""
+    """The sums of 0.7 three times and of 0.6, 0.7 and 0.8, divided by 3, are not 0.7 but 0.6999999999999998."""
     run = dialoom.simulate(
         [f"Person {number}" for number in range(6)],
         assistant="offline/placeholder",
@@ -334,15 +334,30 @@ def test_mean_meets_a_bound_of_the_same_value_despite_rounding(tmp_path: Path) -
     assert found.estimate is not None and repr(found.estimate.mean) == "1.0", "a number also if all verdicts are true"
     row = run.report()["trials"].rows[0]
     assert row[:6] == ["quality (assistant)", 6, 18, 0, None, None]
-    values = iter([0.6, 0.7, 0.8])
-    varied = dialoom.simulate(
-        ["Ada", "Ben", "Cleo"],
+    for scores, bound in (((0.6, 0.7, 0.8), 0.7), ((10000.2, 10000.3, 10000.4), 10000.3)):
+        varied = _with_scores(tmp_path / f"{bound}.db", *scores)
+        both = varied.require(f"quality >= {bound}", f"quality <= {bound}", allow=["offline"])
+        assert [str(found) for found in both if not found.is_met] == []
+
+
+def test_run_with_the_same_mean_is_not_worse_despite_rounding(tmp_path: Path) -> None:
+    """The differences 0.1, 0.09999999999999998 and -0.2 have a sum below 0."""
+    first = _with_scores(tmp_path / "first.db", 0.1, 0.2, 0.5)
+    allow = ["offline"]
+    (found,) = _with_scores(tmp_path / "same.db", 0.2, 0.3, 0.3).require(not_worse_than=first, allow=allow)
+    assert found.is_met, str(found)
+    (found,) = _with_scores(tmp_path / "less.db", 0.2, 0.3, 0.2).require(not_worse_than=first, allow=allow)
+    assert not found.is_met
+
+
+def _with_scores(path: Path, *scores: float) -> dialoom.Run:
+    values = iter(scores)
+    return dialoom.simulate(
+        [f"Person {number}" for number in range(len(scores))],
         assistant="offline/placeholder",
         user="offline/placeholder",
         checks=[dialoom.Check("quality", lambda _: next(values))],
         max_turns=1,
         concurrency=1,
-        path=tmp_path / "varied.db",
+        path=path,
     )
-    (found,) = varied.require("quality >= 0.7", allow=["offline"])
-    assert found.is_met and found.estimate is not None and found.estimate.mean < 0.7
