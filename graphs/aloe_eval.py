@@ -368,7 +368,7 @@ class AloeEval(DialogueRecipe):
         last = max((len(model.alignment.levels) for model in models if model.alignment), default=0)
         scored = models if last else []
         improvement = ["average AL", "IR", "N-IR", "R²"]
-        found = [
+        tables = levels, improved, judgements, dialogues = (
             Table(
                 "alignment",
                 "Alignment level by round",
@@ -400,13 +400,20 @@ class AloeEval(DialogueRecipe):
                 [[model.label, *model.sizes] for model in models if model.dialogues],
                 [_MEANS],
             ),
-        ]
-        for table in found:
+        )
+        for table in tables:
             table.facets = {"model": None}
-        found[-1].counted = {"failed": Counted(state="failed")}
-        for table in found[:2]:
+        for table in (levels, improved):
             table.judged = {column: [f"{METRIC} ({TARGET}) by turn"] for column in table.columns[1:]}
-        return [table for table in found if table.rows]
+            table.population = Counted(METRIC, TARGET)
+        for found in (model.alignment for model in models if model.alignment):
+            fewer = (k for k, level in enumerate(found.levels, start=1) if level is None or level.n < found.average.n)
+            levels.chosen |= dict.fromkeys(f"k={k}" for k in fewer)  # facets cannot select the dialogues with a score
+        judgements.counted = {status: Counted(METRIC, TARGET, status) for status in _STATUSES}
+        judgements.chosen = dict.fromkeys(("not sampled", "not reached"))
+        done = Counted(state="done")
+        dialogues.counted = {"failed": Counted(state="failed"), "rounds": done, "tokens per reply": done}
+        return [table for table in tables if table.rows]
 
     def charts(self, runs: Runs) -> list[Chart]:
         """Return a chart of AL by round with intervals and fitted lines; no chart if no run has a score."""

@@ -412,7 +412,7 @@ def _over(title: str, samples: Group, shown: Sequence[str]) -> str:
     if "place" not in shown and any(len({*of_pair}) > 1 for of_pair in places.values()):
         title += ", over several positions of the relevant session"
     if _TITLES["evolving"] not in shown and len({sample["evolving"] for sample in samples}) > 1:
-        title += ", with and without earlier preferences"
+        title += ", with and without outdated preferences"
     return title
 
 

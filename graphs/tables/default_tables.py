@@ -145,6 +145,8 @@ def _default_table(name: str, title: str, facet: str, groups: Mapping[str, _Grou
         cells += [group.by_turn[key].estimate() for key in turns]
         absent = [group.missing[status].total() if status in group.missing else 0 for status in missing]
         table.rows.append([*([value or EMPTY] if facet else []), group.size, *cells, *absent])
+        by_column = zip(titles[len(keys) :], (group.by_turn[key].n for key in turns), strict=True)
+        table.chosen |= {column: None for column, n in by_column if n < group.size}
     judged = [f"{metric} ({target})" for metric, target in keys]
     judged += [f"{metric} ({target}) by turn" for metric, target, _ in turns]
     table.judged = {column: [what] for column, what in zip(titles, judged, strict=True)}

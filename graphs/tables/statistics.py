@@ -32,7 +32,7 @@ TRIALS_COUNT_ONCE = (
 )
 """The note below tables whose intervals take trials into account."""
 
-_BRACKETS = "In brackets: 95 % intervals."
+_BRACKETS = "In brackets: 95 % intervals"
 
 
 def is_about_intervals(note: str) -> bool:
@@ -48,7 +48,7 @@ def intervals(units: str = "people") -> str:
             of a score.
     """
     return (
-        f"{_BRACKETS} For verdicts they are Wilson's, with n divided by the design effect of {units} (unknown, and "
+        f"{_BRACKETS}. For verdicts they are Wilson's, with n divided by the design effect of {units} (unknown, and "
         f"taken as 1, if all verdicts are equal); for means they are bootstrapped over {units}, drawing all scores of "
         f"a unit together, because they are not independent, and widened for few {units} as by Student's t. "
         f"With fewer than {FEWEST} {units}, verdicts count as independent and means have no interval."
@@ -109,7 +109,7 @@ class Tally:
         self._is_judged = judged
         self._range: tuple[float, float] | None = None
         self._scenarios: set[str] = set()
-        self._without_trials = 0
+        self._singles = 0
 
     def add(self, score: bool | float, person: Hashable = None, scenario: str | None = None) -> None:
         """Add a score.
@@ -117,10 +117,10 @@ class Tally:
         Args:
             score: A score, or a verdict, which counts as 1 or 0.
             person: The person of the scored dialogue; `None` if the person has no other score.
-            scenario: The scenario, if it has several trials.
+            scenario: The scenario, if it may have several scores, e.g. of trials or turns.
         """
         if scenario is None:
-            self._without_trials += 1
+            self._singles += 1
         else:
             self._scenarios.add(scenario)
         self._is_of_verdicts &= isinstance(score, bool)
@@ -141,7 +141,7 @@ class Tally:
         """Return the mean with its interval; `None` without observations.
 
         For verdicts, the interval is Wilson's score interval (E. B. Wilson, JASA 22, 1927), whose width is above 0 even
-        for shares of 0 and 1, for the effective number of verdicts: all trials of a scenario count once, and if people
+        for shares of 0 and 1, for the effective number of verdicts: a given scenario counts once, and if people
         have several scenarios, n is divided by the design effect of people. For scores, the interval is the percentile
         bootstrap of their mean: people are resampled, and all scores of a person stay together. People with the same
         number and sum of scores are of the same kind, and a multinomial distribution gives how often each kind occurs
@@ -154,7 +154,7 @@ class Tally:
         people = Counter(self._by_person.values())
         people.update({(1, score): count for score, count in self._alone.items()})
         mean = sum(score * count for (_, score), count in people.items()) / self.n
-        once = len(self._scenarios) + self._without_trials
+        once = len(self._scenarios) + self._singles
         least, most = map(float, self._range or (mean, mean))
         mean = max(least, min(mean, most))  # despite rounding
         low, high = wilson(mean, _effective(people, once)) if self._is_of_verdicts else _bootstrap(people, least, most)

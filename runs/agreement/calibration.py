@@ -24,7 +24,7 @@ _PRIOR = 2.0
 """Number of labels, from the distribution of all labels, that are added to each stratum when its variance is estimated,
 so that a judge that rarely errs does not seem faultless because a few labels all agree with it."""
 _NO_SPREAD = 1e-12
-"""Maximum variance of labels that counts as none, which allows for rounding. The judge then adds nothing to them."""
+"""Maximum variance, or sum of squared deviations, that counts as none, which allows for rounding errors."""
 _PER_STRATUM = 10
 """Minimum number of labels for each stratum of scores; with fewer, adjacent scores are merged."""
 

@@ -969,3 +969,5 @@ def test_tables_about_judges_leave_out_checks(dialoom: Command, folder: Path) ->
     for name in about:
         metrics = {row[tables[name].columns.index("metric")] for row in tables[name].rows}
         assert metrics == {"resolved (assistant)", "tone (assistant)"}, name
+    printed = dialoom("report", "support.db").stdout
+    assert printed.count("In brackets: 95 % intervals by Wilson") == 1, "in the first of several tables about judges"

@@ -1,13 +1,16 @@
-"""A small dialogue recipe, as an author writes it, and players for its roles."""
+"""A small dialogue recipe, as an author writes it, and players for its roles; the links of a report's figures."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from itertools import product
 from random import Random
 from typing import Any
 
-from dialoom import Check, DialogueRecipe, Judge, RecipeOptions, Scenario, Turns
-from dialoom.graphs import Conversation
+from dialoom import Check, DialogueRecipe, Judge, RecipeOptions, Run, Scenario, Turns
+from dialoom.graphs import Conversation, Estimate
+from dialoom.runs.store import ScenarioQuery
+from dialoom.studio.wording import FACET, counted
 
 
 class Errand(Scenario):
@@ -58,3 +61,20 @@ async def judge(messages: list[Any]) -> str:
     if "true or false" in asked:
         return '{"explanation": "so it says", "verdict": true}'
     return '{"score": 4}'
+
+
+def linked_columns(run: Run) -> set[tuple[str, str]]:
+    """Return the tables and columns of linked means; check that each link selects as many scenarios as were counted.
+
+    The tables about judges are left out: they count judgements, and one scenario has several.
+    """
+    choices, linked = run.choices(), set[tuple[str, str]]()
+    for table in run.report().tables:
+        for row, column in product(table.rows, table.columns if table.name != "judge-health" else ()):
+            cell, query = row[list(table.columns).index(column)], counted(table, row, column, choices)
+            if isinstance(cell, Estimate) and query is not None:
+                facets = {name.removeprefix(FACET): value for name, value in query.items() if name.startswith(FACET)}
+                selected = ScenarioQuery(state=query.get("state", ""), facets=facets)
+                assert run.scenarios(selected, where=query["where"] or None).total == cell.n, (table.name, row, column)
+                linked.add((table.name, column))
+    return linked

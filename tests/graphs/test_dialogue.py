@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 import dialoom
 from dialoom import Check, DialoomError, Judge, Line, RecipeOptions, Scenario, Turns
-from dialoom.graphs import DialogueFault, RecipeError, Scene, Shared, Stage, stream
+from dialoom.graphs import DialogueFault, Estimate, RecipeError, Scene, Shared, Stage, stream
 from dialoom.graphs.apollo.scenario import ApolloOptions
 from dialoom.graphs.conversation import appended, lines, said
 from dialoom.graphs.dialogue import without_marker
@@ -25,7 +25,7 @@ from dialoom.graphs.scenario import ByHash, SharedValues
 from dialoom.prompts import Prompt, PromptLibrary
 from dialoom.roles import BindingError, Cast, Gateway, ModelBinding
 from dialoom.roles.offline import Draws, MarkedRequest, understudy
-from tests.graphs.support import Support, judge, played_by
+from tests.graphs.support import Support, judge, linked_columns, played_by
 from tests.ledgers import MemoryLedger
 
 USER = played_by(["I want it done.", "It is blue.", "Thanks. **DONE**"])
@@ -55,6 +55,17 @@ def test_recipe_of_values_is_played_judged_and_checked(tmp_path: Path) -> None:
         ("tone", 2, 4),
     ]
     assert dict(episode.facets) == {"goal": "return a kettle"}
+
+
+def test_scores_of_a_turn_that_not_all_conversations_reach_are_not_linked(tmp_path: Path) -> None:
+    async def user(messages: list[Any]) -> str:
+        return await USER(messages if "kettle" in str(messages) else [*messages, *messages])
+
+    run = played(tmp_path, user=user)
+    (scores,) = run.report()["scores"].rows
+    assert [cell.n for cell in scores if isinstance(cell, Estimate)] == [2, 2, 2, 1]
+    linked = {column for table, column in linked_columns(run) if table == "scores"}
+    assert linked == {"gave_number %", "resolved %", "tone assistant turn 1"}
 
 
 def test_judge_sees_its_rubric_and_only_the_fields_it_names(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import sqlite3
 import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from dialoom.graphs import Estimate
 from dialoom.graphs.aloe_eval import RECIPE, Alignment, Scores
 from tests.conftest import Command, lines_of
 from tests.graphs.aloe.players import cast
+from tests.graphs.support import linked_columns
 from tests.processes import Started
 from tests.runs.test_kill_anywhere import KILLER
 
@@ -376,3 +378,23 @@ def test_rounds_not_sampled_are_not_counted_as_failed(sample: int, counts: list[
     (table,) = [each for each in run.report(judging="sampled").tables if each.name == "judgements"]
     assert table.columns[1:] == ["ok", "unparsed", "error", "not sampled", "not reached"]
     assert table.rows[0][1:] == counts
+
+
+def test_levels_link_to_the_dialogues_that_they_count(tmp_path: Path) -> None:
+    """One dialogue fails without a score, and another one has no score in round 2."""
+    replies = count()
+
+    async def assistant(messages: list[Any]) -> str:
+        if not (number := next(replies)):
+            raise ValueError("no reply")
+        return f"Reply {number}."
+
+    async def judge(messages: list[Any]) -> str:
+        return "five" if "Reply 2." in str(messages) else '{"score": 3, "explanation": "It was so."}'
+
+    models = {"assistant": assistant, "judge": judge}
+    options = {"limit": 4, "rounds": 3}
+    run = dialoom.play("aloe-eval", path=tmp_path / "run.db", options=options, models=models, concurrency=1)
+    assert [cell.n for cell in run.report()["alignment"].rows[0] if isinstance(cell, Estimate)] == [3, 2, 3]
+    linked = {column for table, column in linked_columns(run) if table in ("alignment", "improvement")}
+    assert linked == {"k=1", "k=3", "average AL", "IR"}

@@ -206,7 +206,7 @@ def test_titles_state_which_settings_are_combined() -> None:
         for length in (2000, 4000)
     ]
     titles = {name: table.title for name, table in tables(*made).items()}
-    both = ", with and without earlier preferences"
+    both = ", with and without outdated preferences"
     assert titles["readings"].endswith(f"calls, over 2k, 4k{both}")
     assert titles["errors"].endswith(f"samples, over 2k, 4k{both}")
     assert titles["retrieval"].endswith(f"three{both}"), "lengths have rows"
