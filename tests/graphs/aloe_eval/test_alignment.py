@@ -8,7 +8,6 @@ import sqlite3
 import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -382,15 +381,16 @@ def test_rounds_not_sampled_are_not_counted_as_failed(sample: int, counts: list[
 
 def test_levels_link_to_the_dialogues_that_they_count(tmp_path: Path) -> None:
     """One dialogue fails without a score, and another one has no score in round 2."""
-    replies = count()
+    requests: list[Any] = []
 
     async def assistant(messages: list[Any]) -> str:
-        if not (number := next(replies)):
+        requests.append(messages)
+        if len(requests) == 1:
             raise ValueError("no reply")
-        return f"Reply {number}."
+        return f"Reply {len(requests)}."
 
     async def judge(messages: list[Any]) -> str:
-        return "five" if "Reply 2." in str(messages) else '{"score": 3, "explanation": "It was so."}'
+        return "five" if "Reply 3." in str(messages) else '{"score": 3, "explanation": "It was so."}'
 
     models = {"assistant": assistant, "judge": judge}
     options = {"limit": 4, "rounds": 3}
