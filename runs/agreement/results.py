@@ -359,7 +359,7 @@ _EXPLANATION = (
     "Kappa: agreement beyond chance; 0 is chance agreement, 1 is full agreement. Between the judge and an annotator, "
     "it is Cohen's, with the asymptotic 95 % interval. The mean of these, and Fleiss' kappa between annotators over "
     f"the items that all of them labelled, have a bootstrap interval ({RESAMPLES:,} resamples of the items). "
-    "Intervals count items as independent, also turns and trials of one scenario. Weighted: a disagreement counts by "
+    "Intervals count items as independent, even turns and trials of one scenario. Weighted: a disagreement counts by "
     "the square of its size."
 )
 _MOST_SCENARIOS = 5

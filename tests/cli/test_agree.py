@@ -206,7 +206,7 @@ def test_kappas_are_computed_from_labels(dialoom: Command, run: Path, tmp_path: 
     ben = found["agreement"][1]["cohen"]["ben"]
     assert (ben["kappa"], ben["low"]) == pytest.approx((theirs.kappa, theirs.kappa_low))
     text = dialoom("agree", run, "--labels", "filled.csv", "--metric", "personalization").stdout
-    assert "Intervals count items as independent, also turns and trials of one scenario" in " ".join(text.split())
+    assert "Intervals count items as independent, even turns and trials of one scenario" in " ".join(text.split())
     assert "judge, annotators (mean)" in text
     assert "annotators (Fleiss)" in text
     assert "personalization (assistant): items without a label, left out: cleo 1." in text
