@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from dialoom.graphs import Episode, Exporter, Outline, Span, Table, Tally, intervals
+from dialoom.graphs.tables.statistics import TRIALS_COUNT_ONCE
 from dialoom.graphs.training_rows import SystemOptions
 from dialoom.prompts import ChatMessage
 
@@ -89,23 +90,27 @@ _FIGURES: Mapping[str, Callable[[Round], int | bool | None]] = {
 }
 """The columns of a round's row. Each shows the mean of the values that its function returns."""
 
+_PAIRS_COUNT_ONCE = "For shares, the pairs of one tree count as one in the intervals, as they are not independent."
+
 
 def tables(episodes: Iterable[Episode]) -> list[Table]:
     """Return the table by round: pairs, induced sentences, followed preferred replies, and verified pairs."""
     tallies: dict[int, dict[str, Tally]] = {}
     pairs, states = Counter[int](), Counter[str]()
-    order, unread = _Order(), 0
+    order, unread, has_trials = _Order(), 0, False
     for episode in episodes:
+        unit = episode.facets["persona"], episode.scenario
+        has_trials |= episode.repeated is not None
         states["done" if episode.state == "done" else "failed"] += 1
         unread += episode.outcome.counts.get("unread_inductions", 0)
         for done in rounds_of(episode.outcome):
             depth = len(done["path"]) + 1
             pairs[depth] += 1
-            order.add(done["named"], episode.facets["persona"])
+            order.add(done["named"], *unit)
             of_depth = tallies.setdefault(depth, {name: Tally(judged=name == "verified %") for name in _FIGURES})
             for name, figure in _FIGURES.items():
                 if (value := figure(done)) is not None:
-                    of_depth[name].add(value, episode.facets["persona"])
+                    of_depth[name].add(value, *unit)
     table = Table("rounds", "Trees by round", ["round", "pairs", *_FIGURES])
     table.judged = {"verified %": [f"{PAIR.metric} ({PAIR.target}) by turn"]}
     for depth, of_depth in sorted(tallies.items()):
@@ -120,8 +125,10 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
             f"Inductions that could not be parsed: {unread:,}. These rounds continued with the sentences of the "
             "previous round."
         )
-    table.notes.append(intervals())
-    return [table, *order.tables()] if tallies else []
+    found = [table, *order.tables()] if tallies else []
+    for each in found:
+        each.notes += [intervals(), _PAIRS_COUNT_ONCE, *([TRIALS_COUNT_ONCE] if has_trials else [])]
+    return found
 
 
 class _Order:
@@ -130,12 +137,12 @@ class _Order:
     def __init__(self) -> None:
         self._same, self._preferred, self._first = Tally(), Tally(), Tally()
 
-    def add(self, named: str | None, persona: str) -> None:
+    def add(self, named: str | None, persona: str, scenario: str) -> None:
         """Add the result of a comparison, one of `NAMED`; `None` if there was none or it could not be parsed."""
         if named is not None:
             is_same = named in ("preferred", "rejected")
-            self._same.add(is_same, persona)
-            (self._preferred if is_same else self._first).add(named in ("preferred", "first"), persona)
+            self._same.add(is_same, persona, scenario)
+            (self._preferred if is_same else self._first).add(named in ("preferred", "first"), persona, scenario)
 
     def tables(self) -> list[Table]:
         """Return the table of the comparisons; an empty list without any."""
@@ -147,7 +154,6 @@ class _Order:
         table.notes = [
             "Different: in both orders the judge chose the same position, and thus different replies. A judge without "
             "a position bias chooses the first position for half of these pairs.",
-            intervals(),
         ]
         return [table]
 

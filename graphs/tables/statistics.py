@@ -141,8 +141,8 @@ class Tally:
         """Return the mean with its interval; `None` without observations.
 
         For verdicts, the interval is Wilson's score interval (E. B. Wilson, JASA 22, 1927), whose width is above 0 even
-        for shares of 0 and 1, for the effective number of verdicts: a given scenario counts once, and if people
-        have several scenarios, n is divided by the design effect of people. For scores, the interval is the percentile
+        for shares of 0 and 1, for the effective number of verdicts: those of a scenario count once, and if people have
+        several scenarios, n is divided by the design effect of people. For scores, the interval is the percentile
         bootstrap of their mean: people are resampled, and all scores of a person stay together. People with the same
         number and sum of scores are of the same kind, and a multinomial distribution gives how often each kind occurs
         in a resample. The generator's seed is fixed, so that equal scores give equal intervals. The resamples of few

@@ -19,6 +19,7 @@ from dialoom.graphs.aloe import RECIPE
 from dialoom.graphs.aloe.tree import AloeScenario, leaves, lines_along, rounds_of
 from dialoom.graphs.gate import Gate
 from dialoom.graphs.tables import share_of
+from dialoom.graphs.tables.statistics import wilson
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
 from tests.conftest import Command, lines_of
 from tests.graphs.aloe.players import cast
@@ -119,13 +120,20 @@ def test_pair_is_verified_when_both_orders_agree(dialoom: Command, people: Path)
     assert "the two orders disagree" in words and "the two orders agree" in words
 
 
-def test_interval_of_orders_takes_the_trees_into_account(tmp_path: Path) -> None:
+@pytest.mark.parametrize("trials", [1, 2])
+def test_intervals_of_shares_count_a_tree_once(trials: int, tmp_path: Path) -> None:
     options = {"rounds": 2, "branching": 2, "limit": 8, "verify_pairs": True}
-    run = play("aloe", model="offline/attentive", path=tmp_path / "tree.db", seed=2, options=options)
-    (row,) = run.report(tables=["order"])["order"].rows
+    path = tmp_path / "tree.db"
+    run = play("aloe", model="offline/attentive", path=path, seed=2, options=options, trials=trials)
+    report = run.report()
+    (row,) = report["order"].rows
     same, independent = row[1], share_of(int(str(row[0])), int(str(row[0])))
     assert isinstance(same, Estimate) and independent is not None and same.mean == 1 and same.n > 8
     assert (same.low or 0) < (independent.low or 0) - 0.03
+    assert (same.low, same.high) == wilson(1.0, 8)
+    verified = report["rounds"].rows[1][list(report["rounds"].columns).index("verified %")]
+    assert verified == Estimate(16 * trials, 1.0, *wilson(1.0, 8), is_constant=True)
+    assert not report["order"].warnings and not report["rounds"].warnings
 
 
 def test_second_judge_replaces_verdicts_of_pairs(dialoom: Command, people: Path) -> None:
