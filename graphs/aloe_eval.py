@@ -23,7 +23,7 @@ from dialoom.graphs.aloe.tree import SPOKEN, PersonaOptions, PersonaScenario
 from dialoom.graphs.conversation import DialogueState
 from dialoom.graphs.dialogue import DialogueRecipe, Turns
 from dialoom.graphs.judge import Case, Graph, Judge, add_judges
-from dialoom.graphs.outcome import Episode, Outcome
+from dialoom.graphs.outcome import Episode, Outcome, Status
 from dialoom.graphs.recipe import AbsolutePath, RecipeError
 from dialoom.graphs.stage import Stage, node
 from dialoom.graphs.tables import (
@@ -199,7 +199,7 @@ METRIC, TARGET = "alignment", "assistant"
 """The metric and the target of the reported judgements. The turn of such a judgement is the round, from 1."""
 
 SCALE = (1.0, 5.0)
-_STATUSES = ("ok", "unparsed", "error")
+_STATUSES: tuple[Status, ...] = ("ok", "unparsed", "error")
 
 _LEVELS = (
     "AL(k): mean score of the replies of round k, 1 to 5, over the n dialogues that have one. In brackets: 95 % "

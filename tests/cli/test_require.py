@@ -334,9 +334,9 @@ def test_mean_meets_a_bound_of_the_same_value_despite_rounding(tmp_path: Path) -
     assert found.estimate is not None and repr(found.estimate.mean) == "1.0", "a number also if all verdicts are true"
     row = run.report()["trials"].rows[0]
     assert row[:6] == ["quality (assistant)", 6, 18, 0, None, None]
-    for scores, bound in (((0.6, 0.7, 0.8), 0.7), ((10000.2, 10000.3, 10000.4), 10000.3)):
-        varied = _with_scores(tmp_path / f"{bound}.db", *scores)
-        both = varied.require(f"quality >= {bound}", f"quality <= {bound}", allow=["offline"])
+    for scores, mean in (((0.6, 0.7, 0.8), 0.7), ((10000.2, 10000.3, 10000.4), 10000.3)):
+        varied = _with_scores(tmp_path / f"{mean}.db", *scores)
+        both = varied.require(f"quality >= {mean}", f"quality <= {mean}", allow=["offline"])
         assert [str(found) for found in both if not found.is_met] == []
 
 
