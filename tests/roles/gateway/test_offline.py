@@ -49,6 +49,13 @@ async def test_prompt_role_and_inputs_are_passed_to_an_understudy_with_the_messa
         assert json.loads(reply) == ["mill/count", "miller", 7]
 
 
+async def test_tokens_of_offline_models_are_counted_as_four_characters_each() -> None:
+    asked = Request("miller", "mill/a", "offline/generic", 0.0, 1, ({"role": "user", "content": "Grind it!"},))
+    reply = await Gateway(MemoryLedger()).complete(asked, make_place())
+    assert reply.text == '["mill/a", "miller", null]'  # 26 characters
+    assert (reply.input_tokens, reply.output_tokens) == (3, 7)
+
+
 async def test_equal_messages_of_other_prompts_or_roles_share_no_reply(tmp_path: Path) -> None:
     asked = Request("miller", "mill/a", "offline/generic", 0.0, 1, ({"role": "user", "content": "Grind!"},))
     with ResponseCache(tmp_path / "replies.db") as cache:
