@@ -483,8 +483,11 @@ class FileFunction:
             module = _module(self.path, hashlib.sha256(self.path.read_bytes()).hexdigest())
         except FileNotFoundError as error:
             raise StudyError(f"{self.spec!r}: there is no file {shown(self.path)}") from error
-        except BindingError as error:  # its message begins with the path
-            raise StudyError(f"{self.spec!r}: {str(error).partition(': ')[2]}") from error
+        except BindingError as error:
+            why = error.__cause__
+            raise StudyError(
+                f"{self.spec!r}: {shown(self.path)} cannot be imported: {type(why).__name__}: {why}"
+            ) from why
         except OSError as error:
             raise StudyError(f"{self.spec!r}: {error}") from error
         function = getattr(module, name, None)

@@ -54,6 +54,9 @@ The user model is a column, which is in `scenario`, too.
 _PEOPLE = ("person", "user", "persona")
 """Keys under `scenario` in `dialogues` exports that name the person; each recipe has one of them."""
 
+SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".eval")
+"""The suffixes of the formats that are read; a file with another suffix is read as JSON Lines."""
+
 LABEL = "label:"
 """The prefix of the keys, and of the columns in labels files, that hold people's labels. Judges must not see these."""
 

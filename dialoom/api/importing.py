@@ -15,7 +15,7 @@ from dialoom.graphs.outcome import SYSTEM, USER, Outcome
 from dialoom.graphs.recipe import completed
 from dialoom.graphs.study import ASSISTANT, FileFunction, read_study
 from dialoom.graphs.transcript import Transcript, Transcripts, transcripts, transcripts_of
-from dialoom.graphs.transcript_rows import Reader
+from dialoom.graphs.transcript_rows import SUFFIXES, Reader
 from dialoom.inputs import DataError
 from dialoom.runs.configuration.recipes import is_file_spec
 from dialoom.runs.configuration.trust import cast_references, recipe_references
@@ -37,7 +37,6 @@ _AT_ONCE = 200
 _MOST_ROLES = 10
 """The number of unknown roles that a notice names."""
 
-_SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".eval")
 _MOST_SHOWN = 20
 """The number of broken rows that an error or a result quotes; the others are only counted."""
 
@@ -172,7 +171,7 @@ def _checked(
     if first and (broken == "refuse" or not roles):
         more = [f"and {count - len(first):,} more"] if count > len(first) else []
         end = f"{counted(count, 'broken rows')}{' and no others' if broken == 'skip' else ''}; nothing was imported"
-        is_other = reader is None and source.is_file() and source.suffix.lower() not in _SUFFIXES
+        is_other = reader is None and source.is_file() and source.suffix.lower() not in SUFFIXES
         raise RunError(
             "\n".join([*map(str, first), *more, end]),
             advice=Advice("reader", "read files of another format with 'reader'") if is_other else None,

@@ -232,7 +232,7 @@ def _of_plain(results: ApolloResults, plain: Group) -> Iterator[Table]:
     yield gains(results, plain)
     # Figure 6: users in the training data and other users, if the split is known.
     known = [sample for sample in plain if sample["split"]]
-    title = "Accuracy by the users' split (train: trained on; test: others)"
+    title = "Accuracy by the users' split (train: trained on; test: others), and F1 over all lengths"
     split: Figures = {**_by_size(results, known, accuracy, " %"), "F1": f1}
     yield _table(results, "users", title, known, [*_FIXED_AXES, "split"], split)
     implicit = [{**sample, "form": ALL_IMPLICIT} for sample in plain if sample["form"] in IMPLICIT]

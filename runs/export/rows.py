@@ -360,8 +360,10 @@ def models_of(run: RunFile, judging: JudgementSet | None, episode: RecordedEpiso
     user = {USER: episode.facets[USER_MODEL]} if config.users else {}
     branch = {} if episode.branch is None else episode.branch.models
     judges = {} if judging is None else judging.model_names
+    # A branch has judgements of its own instead of the run's, but none of a later set.
     is_own = judging is None or judging.name == OWN_JUDGEMENTS
-    return {**config.model_names, **user, **judges, **branch, **({} if is_own else judges)}
+    later = {**judges, **branch} if is_own else {**branch, **judges}
+    return {**config.model_names, **user, **later}
 
 
 def prompt_hashes(run: RunFile, judging: JudgementSet | None) -> dict[str, str]:

@@ -255,7 +255,7 @@ def test_source_files_are_not_read_again(dialoom: Command, folder: Path) -> None
         ("pattern = ", "#", "support.toml:29: [[check]] 'gave_number' needs one of pattern, python, sql and gold"),
         ("pattern = ", "python = 'x' #", "support.toml:31: python = 'x' must have the form file.py:function"),
         ("pattern = ", "python = 'x.py:f' #", "'x.py:f': there is no file x.py"),
-        ("pattern = ", "python = 'broken.py:f' #", "'broken.py:f': /"),
+        ("pattern = ", "python = 'broken.py:f' #", "'broken.py:f': broken.py cannot be imported: NameError: "),
         ('metric = "resolved"', "", "support.toml:20: [[judge]] needs 'metric'"),
         (
             'metric = "gave',
