@@ -6,10 +6,11 @@ The conversations, judge and alignment levels of "Aligning LLMs with Individual 
 
 from __future__ import annotations
 
+import math
 import random
 from array import array
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -39,7 +40,7 @@ from dialoom.graphs.tables import (
     Series,
     Table,
 )
-from dialoom.graphs.tables.statistics import is_constant, percentiles, widening
+from dialoom.graphs.tables.statistics import TRIALS_COUNT_ONCE, is_constant, percentiles, widening
 from dialoom.personas.pools import Persona, read_personas
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -77,66 +78,82 @@ class Scores:
 
     def __init__(self) -> None:
         self._rounds: list[array[float]] = []
-        self._dialogues = 0
+        self._scenarios: list[Hashable] = []
 
-    def add(self, scores: Mapping[int, float]) -> None:
-        """Add one dialogue's scores by round, counted from 1. Rounds without a score do not count in AL."""
+    def add(self, scores: Mapping[int, float], scenario: Hashable = None) -> None:
+        """Add one dialogue's scores by round, counted from 1. Rounds without a score do not count in AL.
+
+        Args:
+            scores: The scores.
+            scenario: The scenario, if it may have several dialogues.
+        """
         while len(self._rounds) < max(scores, default=0):
-            self._rounds.append(array("d", [np.nan]) * self._dialogues)
+            self._rounds.append(array("d", [np.nan]) * len(self._scenarios))
         for number, column in enumerate(self._rounds, start=1):
             column.append(scores.get(number, np.nan))
-        self._dialogues += 1
+        self._scenarios.append(len(self._scenarios) if scenario is None else scenario)
 
     def alignment(self) -> Alignment | None:
         """Return all figures with percentile bootstrap intervals; `None` without any score.
 
-        A resample draws as many dialogues as there are, with replacement, and computes every figure again. The scores
-        of one dialogue stay together, because they depend on each other. The levels of few dialogues vary too little,
-        so they are widened as in `Tally.estimate`, within the range of the scores of each round; so are the average and
-        the rate, which are sums of levels. If a figure is undefined for a resample (e.g. the N-IR of flat levels), that
-        resample is left out of the figure's interval. The generator's seed is fixed and the dialogues are sorted first,
-        so equal scores give equal intervals regardless of their order.
+        A resample draws as many scenarios as there are, with replacement, and computes every figure again. The scores
+        of one dialogue, and the dialogues of one scenario, stay together, because they depend on each other. The levels
+        of few scenarios vary too little, so they are widened as in `Tally.estimate`, within the range of the scores of
+        each round; so are the average and the rate, which are sums of levels. If a figure is undefined for a resample
+        (e.g. the N-IR of flat levels), that resample is left out of the figure's interval. The generator's seed is
+        fixed and the dialogues are sorted first, so equal scores give equal intervals regardless of their order.
         """
-        table = self._table()
+        table, sizes = self._table()
         if not len(table):
             return None
         levels = _levels(np.ones((1, len(table))), table)
-        resampled = _resampled(table)
-        counts = np.count_nonzero(~np.isnan(table), axis=0)
-        widened = levels + [widening(int(n)) for n in counts] * (resampled - levels)
+        resampled = _resampled(table, sizes)
+        scenario = np.repeat(np.arange(len(sizes)), sizes)
+        units = [len(np.unique(scenario[~np.isnan(scores)])) for scores in table.T]
+        widened = levels + [*map(widening, units)] * (resampled - levels)
         widened = np.clip(widened, np.fmin.reduce(table), np.fmax.reduce(table))
         estimates = [
-            _estimate(int(n), value, values, scores)
-            for n, value, values, scores in zip(counts, levels[0], widened.T, table.T, strict=True)
+            _estimate(n, value, values, scores)
+            for n, value, values, scores in zip(units, levels[0], widened.T, table.T, strict=True)
         ]
         figures = zip(_figures(levels), (*_figures(widened)[:3], *_figures(resampled)[3:]), strict=True)
         average, rate, intercept, normalized, r_squared = (
-            _estimate(len(table), value[0], values, table) for value, values in figures
+            _estimate(len(sizes), value[0], values, table) for value, values in figures
         )
         assert average is not None
         line = None if intercept is None else intercept.mean
         return Alignment(tuple(estimates), average, rate, normalized, r_squared, line)
 
-    def _table(self) -> Floats:
-        """Return sorted scores by dialogue and round; NaN where missing. Dialogues without any score are left out."""
-        if not self._rounds:
-            return np.empty((0, 0))
-        table = np.column_stack([np.frombuffer(column) for column in self._rounds])
-        table = table[~np.isnan(table).all(axis=1)]
-        return table[np.lexsort(table.T)]
+    def _table(self) -> tuple[Floats, list[int]]:
+        """Return sorted scores by dialogue and round, NaN where missing, and the number of dialogues of each scenario.
+
+        The dialogues of a scenario are adjacent, and dialogues without any score are left out.
+        """
+        by_scenario: dict[Hashable, list[tuple[float, ...]]] = defaultdict(list)
+        for scenario, *scores in zip(self._scenarios, *self._rounds, strict=True):
+            if not all(map(math.isnan, scores)):
+                by_scenario[scenario].append(tuple(math.inf if math.isnan(each) else each for each in scores[::-1]))
+        ordered = sorted(map(sorted, by_scenario.values()))
+        table = np.array([scores[::-1] for dialogues in ordered for scores in dialogues])
+        return np.where(np.isinf(table), np.nan, table), [*map(len, ordered)]
 
 
-def _resampled(table: Floats) -> Floats:
-    """Return levels by resample and round. They are computed in batches, so that the weights fit in a few megabytes."""
-    n = len(table)
+def _resampled(table: Floats, sizes: Sequence[int]) -> Floats:
+    """Return levels by resample and round. They are computed in batches, so that the weights fit in a few megabytes.
+
+    Args:
+        table: Scores by dialogue and round.
+        sizes: The number of dialogues of each scenario; all of a scenario are drawn together.
+    """
+    n = len(sizes)
     draw = np.random.default_rng(0)
-    at_once = max(1, min(RESAMPLES, _WEIGHTS_AT_ONCE // n))
+    at_once = max(1, min(RESAMPLES, _WEIGHTS_AT_ONCE // len(table)))
     levels = np.empty((RESAMPLES, table.shape[1]))
     for start in range(0, RESAMPLES, at_once):
         some = min(at_once, RESAMPLES - start)
-        # The number of times that each dialogue was drawn.
+        # The number of times that each scenario was drawn.
         weights = np.stack([np.bincount(draw.integers(n, size=n), minlength=n) for _ in range(some)])
-        levels[start : start + some] = _levels(weights.astype(np.float64), table)
+        levels[start : start + some] = _levels(np.repeat(weights, sizes, axis=1).astype(np.float64), table)
     return levels
 
 
@@ -177,20 +194,21 @@ def _is_constant(scores: Floats) -> bool:
     return bool(had.size) and is_constant(had.size, float(had.min()), float(had.max()))
 
 
-def _estimate(n: int, value: float, resampled: Floats, scores: Floats) -> Estimate | None:
-    """Return a figure with its interval, or `None` if it is undefined. Fewer than 5 dialogues give no interval.
+def _estimate(units: int, value: float, resampled: Floats, scores: Floats) -> Estimate | None:
+    """Return a figure with its interval, or `None` if it is undefined. Fewer than 5 scenarios give no interval.
 
     Args:
-        n: The number of dialogues.
+        units: The number of scenarios with such scores.
         value: The figure.
         resampled: The figure of each resample.
-        scores: The scores that the figure is computed from.
+        scores: The scores that the figure is computed from, by dialogue (and round).
     """
+    n = int(np.count_nonzero(~np.isnan(scores).reshape(len(scores), -1).all(axis=1)))
     had = resampled[~np.isnan(resampled)]
     if np.isnan(value) or not len(had):
         return None
     constant = _is_constant(scores)
-    if n < FEWEST:
+    if units < FEWEST:
         return Estimate(n, float(value), None, None, constant)
     return Estimate(n, float(value), *percentiles(had), constant)
 
@@ -234,10 +252,12 @@ class _Model:
         self.dialogues = self.failed = self.unsampled = self.replies = self.rounds = 0
         self.tokens: int | None = 0
         self.statuses: Counter[str] = Counter()
+        self.has_trials = False
         scores = Scores()
         for episode in episodes:
             self._count(episode)
-            scores.add(self._scores(episode))
+            scores.add(self._scores(episode), episode.repeated)
+            self.has_trials |= episode.repeated is not None
         self.alignment = scores.alignment()
 
     def _scores(self, episode: Episode) -> dict[int, float]:
@@ -404,6 +424,7 @@ class AloeEval(DialogueRecipe):
         for table in tables:
             table.facets = {"model": None}
         for table in (levels, improved):
+            table.notes += [TRIALS_COUNT_ONCE] if any(model.has_trials for model in models) else []
             table.judged = {column: [f"{METRIC} ({TARGET}) by turn"] for column in table.columns[1:]}
             table.population = Counted(METRIC, TARGET)
         for found in (model.alignment for model in models if model.alignment):

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 
-from dialoom.graphs.tables import Cell, Chart, Counted, FacetColumn, Runs, Series, Table
+from dialoom.graphs.tables import Cell, Chart, Counted, Estimate, FacetColumn, Runs, Series, Table
+from dialoom.graphs.tables.statistics import TRIALS_COUNT_ONCE
 
 from .results import (
     ASSISTANT,
@@ -104,6 +105,9 @@ def report_tables(runs: Runs) -> list[Table]:
         _correlation(results),
         _items(results),
     ]
+    for table in found if results.has_trials else ():
+        if any(isinstance(cell, Estimate) for row in table.rows for cell in row):
+            table.notes.append(TRIALS_COUNT_ONCE)
     return [table for table in found if table.rows]
 
 

@@ -290,13 +290,17 @@ class Count(Counter[str]):
     """Counts for a setting: `items`, their `tokens`, `failed` (of which `too_long`), and `done` (of which `right`).
 
     It also counts each kind of error, `empty` answers, choices with `no_letter`, items that retrieve messages
-    (`looked`), and those that find the preference (`hits`).
+    (`looked`), those that find the preference (`hits`), and `repeated` items, i.e. further trials of a counted item.
     """
 
     @property
     def n(self) -> int:
         """The number of judged items, including those with an unparsed verdict."""
         return self["done"] - self[UNJUDGED]
+
+    def units(self, n: int) -> int:
+        """Return the number of independent items among n of these items."""
+        return max(1, n - self["repeated"])
 
     def add(self, episode: Episode) -> None:
         """Add one item."""
@@ -332,9 +336,16 @@ class ItemResults:
             "method": METHODS,
             "arm": ("", *ARMS),
         }
+        seen = set[tuple[Setting, str]]()
         for label, episodes in runs:
             for episode in episodes:
-                self._counts[Setting.of(label, episode.facets)][str(episode.facets["topic"])].add(episode)
+                setting = Setting.of(label, episode.facets)
+                count = self._counts[setting][str(episode.facets["topic"])]
+                count.add(episode)
+                if episode.repeated is not None and episode.state == "done":
+                    count["repeated"] += (setting, episode.repeated) in seen
+                    seen.add((setting, episode.repeated))
+        self.has_trials = bool(seen)
         self.topics = sorted({topic for by_topic in self._counts.values() for topic in by_topic})
         self.settings = sorted(
             self._counts, key=lambda each: [self._rank(*pair) for pair in zip(Setting._fields, each, strict=True)]
@@ -343,20 +354,24 @@ class ItemResults:
     def share(self, setting: Setting, topic: str) -> Estimate | None:
         """Return a topic's accuracy; `None` without items."""
         count = self._of(setting, topic)
-        return _judged(setting, count, share_of(count[RIGHT], count.n))
+        return _judged(setting, count, share_of(count[RIGHT], count.n, count.units(count.n)))
 
     def average(self, setting: Setting) -> Estimate | None:
         """Return the unweighted mean of all topics' accuracies; `None` if a topic has no accuracy."""
         if setting not in self._averages:
             counts = [self._of(setting, topic) for topic in self.topics]
-            average = mean_of_shares([(count[RIGHT], count.n) for count in counts])
+            average = mean_of_shares(
+                [(each[RIGHT], each.n) for each in counts], [each.units(each.n) for each in counts]
+            )
             self._averages[setting] = _judged(setting, self.total(setting), average)
         return self._averages[setting]
 
     def hit_rate(self, setting: Setting) -> Estimate | None:
         """Return the rate at which retrieval found the preference, as the unweighted mean over topics."""
-        counts = (self._of(setting, topic) for topic in self.topics)
-        return mean_of_shares([(count["hits"], count["looked"]) for count in counts])
+        counts = [self._of(setting, topic) for topic in self.topics]
+        return mean_of_shares(
+            [(each["hits"], each["looked"]) for each in counts], [each.units(each["looked"]) for each in counts]
+        )
 
     def total(self, *settings: Setting) -> Count:
         """Return the counts of these settings over all topics."""

@@ -236,25 +236,29 @@ def share_of(count: int, n: int, units: int | None = None) -> Estimate | None:
     return Estimate(n, count / n, *wilson(count / n, units or n)) if n else None
 
 
-def mean_of_shares(groups: Sequence[tuple[int, int]]) -> Estimate | None:
+def mean_of_shares(groups: Sequence[tuple[int, int]], units: Sequence[int] | None = None) -> Estimate | None:
     """Return the unweighted mean of several groups' shares; `None` without groups, or if a group is empty.
 
     The interval of the mean m is Wilson's for the effective number of observations, m (1 - m) / V, where V is the sum
-    of the groups' variances p (1 - p) / n, divided by the squared number of groups. Each p is computed with two more
-    observations whose mean is m, because a small group with only successes or only failures is not certain.
+    of the groups' variances p (1 - p) / n for n independent units, divided by the squared number of groups. Each p is
+    computed with two more units whose mean is m, because a small group with only successes or only failures is not
+    certain.
 
     Args:
         groups: The number of successes and of observations of each group.
+        units: The number of independent units in each group, as for `share_of`; by default those of the observations.
     """
     if not groups or not all(n for _, n in groups):
         return None
+    units = [n for _, n in groups] if units is None else units
     if len(groups) == 1:
-        return share_of(*groups[0])
-    mean = math.fsum(count / n for count, n in groups) / len(groups)
-    effective = len(groups) ** 2 / math.fsum(1 / n for _, n in groups)
+        return share_of(*groups[0], units[0])
+    shares = [count / n for count, n in groups]
+    mean = math.fsum(shares) / len(groups)
+    effective = len(groups) ** 2 / math.fsum(1 / n for n in units)
     if 0.0 < mean < 1.0:
-        shares = [((count + 2 * mean) / (n + 2), n) for count, n in groups]
-        effective = mean * (1 - mean) * len(groups) ** 2 / math.fsum(share * (1 - share) / n for share, n in shares)
+        smoothed = [((share * n + 2 * mean) / (n + 2), n) for share, n in zip(shares, units, strict=True)]
+        effective = mean * (1 - mean) * len(groups) ** 2 / math.fsum(share * (1 - share) / n for share, n in smoothed)
     return Estimate(sum(n for _, n in groups), mean, *wilson(mean, max(1.0, effective)))
 
 

@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.graphs import Estimate
-from dialoom.graphs.tables.statistics import wilson
+from dialoom.graphs import Estimate, Table
+from dialoom.graphs.prefeval import PrefEval
+from dialoom.graphs.tables import Runs, share_of
+from dialoom.graphs.tables.statistics import TRIALS_COUNT_ONCE, wilson
 from dialoom.runs.report.trials import pass_at, pass_hat, passed, variance_shares
 from tests.conftest import ROOT, Command
 from tests.runs.workers.local_cluster import local_cluster
@@ -192,9 +194,17 @@ def test_intervals_count_scenarios_or_are_marked(run: dialoom.Run, tmp_path: Pat
         "Conversations of one scenario (trials, user models) are not independent" in note for note in scores.notes
     )
     options = {"limit": 6, "turns": (2,)}
-    others = dialoom.play("prefeval", path=tmp_path / "run.db", options=options, trials=3, seed=1).report().tables
-    warned = [table for table in others if table.warnings]
-    assert warned and all("treat every trial as a separate scenario" in table.warnings[0] for table in warned)
+    others = dialoom.play(PrefEval(), path=tmp_path / "run.db", options=options, trials=3, seed=1).report().tables
+    assert any(TRIALS_COUNT_ONCE in table.notes for table in others)
+    assert not any(table.warnings for table in others)
+
+    class Naive(PrefEval):
+        def report_tables(self, runs: Runs) -> list[Table]:
+            shares = [share_of(len(list(episodes)), 40) for _, episodes in runs]
+            return [Table("done", "Finished items", ["share %"], [shares])]
+
+    (table,) = dialoom.open_run(tmp_path / "run.db", Naive()).report(tables=["done"]).tables
+    assert "treat every trial as a separate scenario" in table.warnings[0]
 
 
 def test_scenarios_of_one_person_are_not_independent() -> None:

@@ -179,6 +179,32 @@ def test_intervals_of_few_dialogues_are_as_wide_as_students() -> None:
         assert (estimate.low, estimate.high) == pytest.approx((middle - half, middle + half), abs=0.15 * half)
 
 
+def test_dialogues_of_one_scenario_count_once_in_intervals() -> None:
+    """Three equal trials of each scenario give the interval of one, and trials of few scenarios give none."""
+    once, several = Scores(), Scores()
+    for number, score in enumerate((1, 2, 3, 4, 5, 4, 3)):
+        once.add({1: score, 2: min(5, score + number % 3)})
+        for _ in range(3):
+            several.add({1: score, 2: min(5, score + number % 3)}, f"case-{number}")
+    alone, repeated = once.alignment(), several.alignment()
+    assert alone is not None and repeated is not None
+    assert (alone.average.n, repeated.average.n) == (7, 21)
+    figures = zip(
+        (*alone.levels, alone.average, alone.rate, alone.normalized_rate, alone.r_squared),
+        (*repeated.levels, repeated.average, repeated.rate, repeated.normalized_rate, repeated.r_squared),
+        strict=True,
+    )
+    for one, of_trials in figures:
+        assert one is not None and of_trials is not None
+        assert (of_trials.mean, of_trials.low, of_trials.high) == pytest.approx((one.mean, one.low, one.high))
+    few = Scores()
+    for number in range(12):
+        few.add({1: 1 + number % 5}, f"case-{number % 4}")
+    found = few.alignment()
+    assert found is not None and found.levels[0] is not None
+    assert (found.average.n, found.average.low, found.levels[0].low) == (12, None, None)
+
+
 def test_slope_interval_covers_the_truth_as_often_as_stated() -> None:
     """About 95 of 100 intervals, each of 60 dialogues with a known slope, contain it."""
     draw = random.Random(5)

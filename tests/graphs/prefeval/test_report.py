@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from dialoom.graphs.prefeval import RECIPE
 from dialoom.graphs.prefeval.report import charts, report_tables
 from dialoom.graphs.prefeval.results import CHECKERS, error_of, error_type
 from dialoom.graphs.tables import Cell
+from dialoom.graphs.tables.statistics import TRIALS_COUNT_ONCE
 from dialoom.runs.agreement import agreement, read_labels, write_sample
 from dialoom.runs.store import RunFile
 from tests.graphs.prefeval.finished import RIGHT, UNAWARE, choice, item, right_of
@@ -167,6 +169,27 @@ def test_figures_link_to_the_items_that_they_count(tmp_path: Path) -> None:
     assert run.status().failed == 4
     linked = {table for table, _ in linked_columns(run)}
     assert linked >= {"accuracy", "position", "preferences", "retrieval", "generation-explicit-4-turns"}
+
+
+def test_trials_of_an_item_count_once_in_intervals() -> None:
+    method: dict[str, Any] = {"method": "rag", "retrieved": 2}
+    once = [
+        replace(each, id=f"{topic}-{number}")
+        for topic, right in (("a", 4), ("b", 7))
+        for number in range(10)
+        for each in [item(RIGHT if number < right else UNAWARE, details={"hit": number > 2}, topic=topic, **method)]
+    ]
+    again = [
+        replace(each, id=each.id if trial == 1 else f"{each.id}~{trial}", trial=trial)
+        for each in once
+        for trial in (1, 2, 3)
+    ]
+    alone, repeated = report(*once), report(*again)
+    for name in ("accuracy", "generation-explicit-10-turns", "retrieval"):
+        assert TRIALS_COUNT_ONCE in repeated[name].notes and TRIALS_COUNT_ONCE not in alone[name].notes
+        for first, second in zip(alone[name].rows[0], repeated[name].rows[0], strict=True):
+            if isinstance(first, Estimate):
+                assert isinstance(second, Estimate) and second == replace(first, n=3 * first.n)
 
 
 def test_choices_without_a_letter_are_wrong_and_counted() -> None:
