@@ -171,8 +171,16 @@ def recorded_talks(path: Path, reader: Reader | None = None) -> Iterator[tuple[i
 
 
 def files_of(path: Path) -> list[Path]:
-    """Return the files of a folder in order. For a file, return the file itself."""
-    return sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
+    """Return the files of a folder in order, without hidden files and Markdown. For a file, return the file itself."""
+    if not path.is_dir():
+        return [path]
+    return sorted(
+        file
+        for file in path.rglob("*")
+        if file.is_file()
+        and file.suffix != ".md"
+        and not any(part.startswith(".") for part in file.relative_to(path).parts)
+    )
 
 
 def rows_of(file: Path, reader: Reader | None) -> Iterator[Place]:

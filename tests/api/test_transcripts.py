@@ -666,6 +666,15 @@ def test_samples_of_inspect_logs_are_conversations(tmp_path: Path) -> None:
     assert [each.outcome.messages for each in again.run.episodes()] == [episode.outcome.messages]
 
 
+def test_exported_folder_with_its_card_is_imported(tmp_path: Path) -> None:
+    run = dialoom.play("personalens", path=tmp_path / "run.db", sample=4)
+    run.export("sft", tmp_path / "rows", test_share=0.5)
+    (tmp_path / "rows" / ".cache").mkdir()
+    (tmp_path / "rows" / ".cache" / "state").write_text("not a row")
+    assert (tmp_path / "rows" / "README.md").exists()
+    assert dialoom.import_transcripts(tmp_path / "rows", path=tmp_path / "talks.db").added == 4
+
+
 def test_dialogues_of_the_personalens_release_come_from_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "output" / "dialogue" / "user7" / "claude"
     folder.mkdir(parents=True)

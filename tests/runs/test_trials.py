@@ -66,6 +66,8 @@ def test_trials_are_independent_of_how_a_run_is_carried_out(
     grown = dialoom.resume(stopped.path, trials=2, workers=2, budget=dialoom.Budget(max_calls=10_000))
     rows_of(grown, tmp_path / "grown.jsonl")
     assert (tmp_path / "grown.jsonl").read_bytes() == (tmp_path / "twice.jsonl").read_bytes()
+    with pytest.raises(dialoom.DialoomError, match="trials must be at least 2, which the run has, got 1"):
+        dialoom.resume(grown.path, trials=1)
 
 
 @pytest.fixture(scope="module")
