@@ -20,7 +20,7 @@ from .conversation import DialogueState, acted, calls_of, tool_said
 from .environment import EnvironmentFactory, Tool, ToolError, Workbench
 from .outcome import ENVIRONMENT, Episode
 from .stage import Scene, Update
-from .tables.statistics import FEWEST
+from .tables.statistics import MIN_UNITS
 from .tables.table import Table
 
 TOOLS_NODE, BEGIN = "tools", "begin"
@@ -289,7 +289,7 @@ class Actions:
                 f"the assistant was offered no tools in {self.without:,} of {count:,} dialogues, because its player is "
                 "not known to accept tools"
             )
-        if self.is_acting and count >= FEWEST and self.idle.total() == count:
+        if self.is_acting and count >= MIN_UNITS and self.idle.total() == count:
             return f"the assistant was offered tools and called none in any of {count:,} dialogues"
         return ""
 

@@ -28,19 +28,19 @@ from dialoom.graphs.outcome import Episode, Outcome, Status
 from dialoom.graphs.recipe import AbsolutePath, RecipeError
 from dialoom.graphs.stage import Stage, node
 from dialoom.graphs.tables import (
-    FEWEST,
+    MIN_UNITS,
     RESAMPLES,
     Cell,
     Chart,
-    Counted,
     Estimate,
     Facet,
     FittedLine,
     Runs,
+    ScenarioFilter,
     Series,
     Table,
 )
-from dialoom.graphs.tables.statistics import TRIALS_COUNT_ONCE, is_constant, percentiles, widening
+from dialoom.graphs.tables.statistics import TRIALS_NOTE, is_constant, percentile_interval, widening_factor
 from dialoom.personas.pools import Persona, read_personas
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -110,7 +110,7 @@ class Scores:
         resampled = _resampled(table, sizes)
         scenario = np.repeat(np.arange(len(sizes)), sizes)
         units = [len(np.unique(scenario[~np.isnan(scores)])) for scores in table.T]
-        widened = levels + [*map(widening, units)] * (resampled - levels)
+        widened = levels + [*map(widening_factor, units)] * (resampled - levels)
         widened = np.clip(widened, np.fmin.reduce(table), np.fmax.reduce(table))
         estimates = [
             _estimate(n, value, values, scores)
@@ -208,9 +208,9 @@ def _estimate(units: int, value: float, resampled: Floats, scores: Floats) -> Es
     if np.isnan(value) or not len(had):
         return None
     constant = _is_constant(scores)
-    if units < FEWEST:
+    if units < MIN_UNITS:
         return Estimate(n, float(value), None, None, constant)
-    return Estimate(n, float(value), *percentiles(had), constant)
+    return Estimate(n, float(value), *percentile_interval(had), constant)
 
 
 METRIC, TARGET = "alignment", "assistant"
@@ -221,7 +221,8 @@ _STATUSES: tuple[Status, ...] = ("ok", "unparsed", "error")
 
 _LEVELS = (
     "AL(k): mean score of the replies of round k, 1 to 5, over the n dialogues that have one. In brackets: 95 % "
-    f"bootstrap intervals; whole dialogues are resampled (none for fewer than {FEWEST}). Those of AL(k), the average "
+    f"bootstrap intervals; whole dialogues are resampled (none for fewer than {MIN_UNITS}). Those of AL(k), the "
+    "average "
     "and IR are widened for few dialogues as by Student's t."
 )
 _FIGURES = (
@@ -424,16 +425,16 @@ class AloeEval(DialogueRecipe):
         for table in tables:
             table.facets = {"model": None}
         for table in (levels, improved):
-            table.notes += [TRIALS_COUNT_ONCE] if any(model.has_trials for model in models) else []
+            table.notes += [TRIALS_NOTE] if any(model.has_trials for model in models) else []
             table.judged = {column: [f"{METRIC} ({TARGET}) by turn"] for column in table.columns[1:]}
-            table.population = Counted(METRIC, TARGET)
+            table.population = ScenarioFilter(METRIC, TARGET)
         for found in (model.alignment for model in models if model.alignment):
             fewer = (k for k, level in enumerate(found.levels, start=1) if level is None or level.n < found.average.n)
             levels.chosen |= dict.fromkeys(f"k={k}" for k in fewer)  # facets cannot select the dialogues with a score
-        judgements.counted = {status: Counted(METRIC, TARGET, status) for status in _STATUSES}
+        judgements.counted = {status: ScenarioFilter(METRIC, TARGET, status) for status in _STATUSES}
         judgements.chosen = dict.fromkeys(("not sampled", "not reached"))
-        done = Counted(state="done")
-        dialogues.counted = {"failed": Counted(state="failed"), "rounds": done, "tokens per reply": done}
+        done = ScenarioFilter(state="done")
+        dialogues.counted = {"failed": ScenarioFilter(state="failed"), "rounds": done, "tokens per reply": done}
         return [table for table in tables if table.rows]
 
     def charts(self, runs: Runs) -> list[Chart]:

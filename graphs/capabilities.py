@@ -27,9 +27,9 @@ from .check import Check, conversation_to
 from .gate.talk import Facts, Talk
 from .judge import Graph, Judge, judging_graph
 from .outcome import DialogueFault, Episode, Judgement, Line, Outcome
-from .tables.default_tables import default_tables
-from .tables.pivot import Pivot, tabulate, without_column
-from .tables.table import Chart, Facet, Outline, Table, charts_of, side_by_side
+from .tables.default_tables import build_default_tables
+from .tables.pivot import Pivot, find_hidden_metrics, tabulate
+from .tables.table import Chart, Facet, Outline, Table, build_charts, side_by_side
 
 
 class Capability:
@@ -266,7 +266,7 @@ class WithReport(Capability):
         """
         known, judging = WithFacets.of(self), WithJudging.of(self)
         if not self.pivots:
-            return default_tables(episodes, known.unit_facet, known.units, judging.check_metrics, judging.scales)
+            return build_default_tables(episodes, known.unit_facet, known.units, judging.check_metrics, judging.scales)
         scored: dict[str, None] = {}
 
         def noting() -> Iterator[Episode]:
@@ -275,7 +275,7 @@ class WithReport(Capability):
                 yield episode
 
         tables = tabulate(self.pivots, noting(), known.unit_facet, known.units)
-        if tables and (hidden := without_column(self.pivots, scored)):
+        if tables and (hidden := find_hidden_metrics(self.pivots, scored)):
             tables[0].notes.append(_HIDDEN.format(metrics=", ".join(hidden)))
         return tables
 
@@ -299,7 +299,7 @@ class WithReport(Capability):
             (number, label, chart)
             for number, (label, episodes) in enumerate(runs, start=1)
             for table in self.tables(episodes)
-            for chart in charts_of(table)
+            for chart in build_charts(table)
         ]
         return [
             replace(chart, name=f"{chart.name}-{number}", title=f"{chart.title} ({label})") if len(runs) > 1 else chart

@@ -24,7 +24,18 @@ from dialoom.graphs.gate.talk import Facts
 from dialoom.graphs.judge import Judge
 from dialoom.graphs.outcome import DialogueFault, Episode, Outcome
 from dialoom.graphs.recipe import AbsolutePath, FilledAxis, RecipeError, RecipeOptions, chosen
-from dialoom.graphs.tables import Counted, Facet, Pivot, Table, count, mean, ratio, score, score_by_turn, tabulate
+from dialoom.graphs.tables import (
+    Facet,
+    Pivot,
+    ScenarioFilter,
+    Table,
+    count,
+    mean,
+    ratio,
+    score,
+    score_by_turn,
+    tabulate,
+)
 from dialoom.graphs.traits import MANNER, STRESS, TRAIT_FACETS, TraitedScenario, TraitsFrom, traits_of
 from dialoom.inputs import Frozen
 from dialoom.personas import PersonaLensRelease, Profile, Task, samples
@@ -210,7 +221,7 @@ _PIVOTS = (
 )
 
 
-_DONE = Counted(state="done")
+_DONE = ScenarioFilter(state="done")
 
 
 def _turns(episode: Episode) -> int | None:
@@ -505,7 +516,7 @@ class PersonaLens(DialogueRecipe, WithExports):
         table = Table("judgements", "Judgement status", ["setting", "metric", "ok", "unparsed", "error"])
         table.facets = {"metric": None}
         counts: dict[tuple[int, str], Counter[str]] = {}
-        of_status: dict[str, dict[str, Counted]] = {}
+        of_status: dict[str, dict[str, ScenarioFilter]] = {}
 
         def counted() -> Iterator[Episode]:
             for episode in episodes:
@@ -513,7 +524,7 @@ class PersonaLens(DialogueRecipe, WithExports):
                 for each in episode.outcome.judgements:
                     named = f"{each.metric}{'' if each.turn is None else ' by turn'} ({each.target})"
                     counts.setdefault((setting, named), Counter())[each.status] += 1
-                    counted = Counted(each.metric, each.target, each.status, by_turn=each.turn is not None)
+                    counted = ScenarioFilter(each.metric, each.target, each.status, by_turn=each.turn is not None)
                     of_status.setdefault(each.status, {})[named] = counted
                 yield episode
 

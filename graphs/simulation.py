@@ -20,7 +20,7 @@ from langchain_core.messages import BaseMessage
 from pydantic import Field
 
 from dialoom.errors import Advice, DialoomError
-from dialoom.graphs.tables.diversity import opening_of, variety_table
+from dialoom.graphs.tables.diversity import build_variety_table, find_opening
 from dialoom.inputs import DataError
 from dialoom.prompts import Prompt, Utterance, shared_text
 from dialoom.sandbox import Sandbox
@@ -317,11 +317,11 @@ class Simulation(DialogueRecipe, WithLabels):
 
         def read() -> Iterator[Episode]:
             for episode in episodes:
-                openings.append(opening_of(episode.outcome))
+                openings.append(find_opening(episode.outcome))
                 yield episode
 
         found = super().tables(read())
-        return [*found, variety_table(openings)] if openings else found
+        return [*found, build_variety_table(openings)] if openings else found
 
     def prompt_texts(self, sets: Sequence[str]) -> Mapping[str, str]:
         """Return the text of each role's prompt, assembled from the given sets of prompts."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dialoom.graphs import Chart, Estimate, Series, Table, Tally
-from dialoom.graphs.tables.table import Cell, charts_of
+from dialoom.graphs.tables.table import Cell, build_charts
 from dialoom.outputs import binary_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import HOW_TO_INSTALL, can_draw
@@ -107,7 +107,7 @@ def _bars(found: _Found, names: Sequence[str], groups: Sequence[str], title: str
     rows: list[Sequence[Cell]] = [
         [*map(str, key), *(by_name[name] for name in names)] for key, by_name in found.items()
     ]
-    return charts_of(Table("chart", title, [*groups, *names], rows, charted=names))[0]
+    return build_charts(Table("chart", title, [*groups, *names], rows, charted=names))[0]
 
 
 def _lines(found: _Found, names: Sequence[str], over: str, title: str) -> Chart:

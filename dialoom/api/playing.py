@@ -10,7 +10,7 @@ from dialoom.graphs.acting import servers_of
 from dialoom.graphs.capabilities import WithFacets
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.simulation import SimulatedTalk, Simulation
-from dialoom.graphs.tables.diversity import Opening, opening_of, repeated
+from dialoom.graphs.tables.diversity import Opening, find_opening, find_repeated_openings
 from dialoom.roles.players import may_forget
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.trust import server_references
@@ -97,7 +97,9 @@ async def _drawn_again(opened: OpenRun, graph: Graph, ended: Ended) -> Ended:
         return ended
     variety = recipe.study.variety
     while ended.is_complete and not store.status().pending:
-        again = await asyncio.to_thread(lambda: repeated(_openings(store, recipe), variety.redraws, variety.similarity))
+        again = await asyncio.to_thread(
+            lambda: find_repeated_openings(_openings(store, recipe), variety.redraws, variety.similarity)
+        )
         if not again:
             break
         note = (
@@ -121,7 +123,7 @@ def _openings(store: RunStore, recipe: Simulation) -> Iterator[Opening]:
             assert isinstance(talk, SimulatedTalk)
             trial = id_.removeprefix(talk.id)  # trials are independent and may have similar openings
             task = json.dumps([trial, talk.task], sort_keys=True)
-            yield Opening(position, task, opening_of(store.outcome(position)), times[position])
+            yield Opening(position, task, find_opening(store.outcome(position)), times[position])
 
 
 async def play_again(opened: OpenRun, is_failed: bool, scenarios: Collection[str | int]) -> Ended:

@@ -14,7 +14,7 @@ from dialoom.api.expecting import junit, markdown_summary, worst_conversation
 from dialoom.api.run import RunReader, report
 from dialoom.errors import Advice
 from dialoom.graphs import Table
-from dialoom.graphs.tables.statistics import is_about_intervals
+from dialoom.graphs.tables.statistics import is_interval_note
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import HOW_TO_INSTALL, NO_ROWS, Report, can_draw, texts_of
@@ -144,7 +144,7 @@ def print_tables(tables: Iterable[Table]) -> None:
         for note in table.footnotes:
             if note not in noted:
                 console.print(f"  {note}", style="dim")
-        noted.update(filter(is_about_intervals, table.footnotes))
+        noted.update(filter(is_interval_note, table.footnotes))
         console.print()
 
 

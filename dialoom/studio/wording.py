@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dialoom.graphs import Table
-from dialoom.graphs.tables import Counted, FacetColumn
+from dialoom.graphs.tables import FacetColumn, ScenarioFilter
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import FAULTS
 from dialoom.runs.store import Choices, ScenarioQuery
@@ -158,9 +158,9 @@ def counted(
     query = _by_facets(table, row, column, choices, label)
     if query is None:
         return None
-    own = table.counted.get(column, Counted())
-    if not isinstance(own, Counted):
-        own = next((own[cell] for cell in row if isinstance(cell, str) and cell in own), Counted())
+    own = table.counted.get(column, ScenarioFilter())
+    if not isinstance(own, ScenarioFilter):
+        own = next((own[cell] for cell in row if isinstance(cell, str) and cell in own), ScenarioFilter())
     conditions = (table.population, own)
     known = [pair for each in conditions for pair in (("state", each.state), ("ended_by", each.ended_by))]
     is_of_played = _PENDING in choices.get("state", {})

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from dialoom.graphs import Episode, Exporter, Outline, Span, Table, Tally, intervals
-from dialoom.graphs.tables.statistics import TRIALS_COUNT_ONCE
+from dialoom.graphs.tables.statistics import TRIALS_NOTE
 from dialoom.graphs.training_rows import SystemOptions
 from dialoom.prompts import ChatMessage
 
@@ -127,7 +127,7 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
         )
     found = [table, *order.tables()] if tallies else []
     for each in found:
-        each.notes += [intervals(), _PAIRS_COUNT_ONCE, *([TRIALS_COUNT_ONCE] if has_trials else [])]
+        each.notes += [intervals(), _PAIRS_COUNT_ONCE, *([TRIALS_NOTE] if has_trials else [])]
     return found
 
 

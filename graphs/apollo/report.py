@@ -9,16 +9,16 @@ from typing import Any, NamedTuple, TypeAlias
 
 from dialoom.graphs import Chart, Episode, Estimate, Runs, Series, Table, Tally
 from dialoom.graphs.tables import (
-    FEWEST,
+    MIN_UNITS,
     Cell,
-    Counted,
     FacetColumn,
     PairedDifference,
+    ScenarioFilter,
     holm,
     paired_difference,
     share_of,
 )
-from dialoom.graphs.tables.statistics import TRIALS_COUNT_ONCE
+from dialoom.graphs.tables.statistics import TRIALS_NOTE
 from dialoom.grouping import grouped
 from dialoom.personas.apollo.source import FORMS
 
@@ -169,7 +169,7 @@ _SCORES = (
 _INTERVALS = (
     "In brackets: 95 % intervals. For shares they are Wilson's if each pair occurs once; otherwise, and over "
     "several lengths, they are bootstrapped over pairs, and widened for few pairs as by Student's t (none for "
-    f"fewer than {FEWEST} pairs)."
+    f"fewer than {MIN_UNITS} pairs)."
 )
 _OF_LABELS = "In brackets: 95 % intervals. They are Wilson's; all samples of a pair count as one."
 _MEAN = "Mean: over the samples of all lengths together, so that a length with fewer finished samples counts less."
@@ -190,7 +190,7 @@ _KAPPA = (
 _GAINS = (
     f"Each sample is compared with the sample of {BASELINE} with the same pair and history. In brackets: 95 % "
     "intervals, bootstrapped over pairs, and widened for few pairs as by Student's t "
-    f"(none for fewer than {FEWEST} pairs). p: from the same bootstrap over all lengths, with Holm's "
+    f"(none for fewer than {MIN_UNITS} pairs). p: from the same bootstrap over all lengths, with Holm's "
     "correction for all rows together."
 )
 
@@ -206,7 +206,7 @@ def report_tables(runs: Runs) -> list[Table]:
     for table in found:
         table.warnings += results.warnings
         if has_trials:
-            table.notes.append(TRIALS_COUNT_ONCE)
+            table.notes.append(TRIALS_NOTE)
     return [table for table in found if table.rows]
 
 
@@ -307,9 +307,9 @@ def _with_facets(table: Table, results: ApolloResults, constant: Mapping[str, st
         own = of_columns.get(column, of_columns.get(column.removesuffix(" %"), {}))
         table.chosen[column] = None if own is None else {**constant, **own}
     if results.failed and table.name != "dialogues":
-        table.population = Counted(state="done")
+        table.population = ScenarioFilter(state="done")
     if table.name == "preferences":
-        table.counted["implicit %"] = Counted(other_than={"form": "explicit"})
+        table.counted["implicit %"] = ScenarioFilter(other_than={"form": "explicit"})
     return table
 
 
@@ -361,7 +361,7 @@ def _errors(results: ApolloResults) -> Table:
                 pairs = len({sample["pair"] for sample in group if sample[by]})
                 shares = [share_of(labels.count(label), len(labels), pairs) for label in LABELS]
                 if who == "judge":
-                    constant = len(labels) >= FEWEST and len({*labels}) == 1
+                    constant = len(labels) >= MIN_UNITS and len({*labels}) == 1
                     shares = [share and replace(share, is_constant=constant) for share in shares]
                 both = [(each["error"], each["judged_error"]) for each in group if each["judged_error"]]
                 agreement = [kappa(both) if who == "judge" else None] if judged else []
@@ -390,8 +390,8 @@ def _endings(results: ApolloResults) -> Table:
     meanings = "".join(f" {label.capitalize()}: {FLAGS[flag]}." for label, flag in odd.items())
     title, notes = "Endings and flags of the samples", [f"Endings and flags do not affect scores.{meanings}"]
     table = _table(results, "dialogues", title, [*results.samples, *results.failed], _FIXED_AXES, figures, notes)
-    table.counted = {label: Counted(ended_by=name) for label, name in ended.items()}
-    table.counted["failed"] = Counted(state="failed")
+    table.counted = {label: ScenarioFilter(ended_by=name) for label, name in ended.items()}
+    table.counted["failed"] = ScenarioFilter(state="failed")
     table.chosen = dict.fromkeys(odd)
     return table
 

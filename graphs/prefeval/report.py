@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 
-from dialoom.graphs.tables import Cell, Chart, Counted, Estimate, FacetColumn, Runs, Series, Table
-from dialoom.graphs.tables.statistics import TRIALS_COUNT_ONCE
+from dialoom.graphs.tables import Cell, Chart, Estimate, FacetColumn, Runs, ScenarioFilter, Series, Table
+from dialoom.graphs.tables.statistics import TRIALS_NOTE
 
 from .results import (
     ASSISTANT,
@@ -40,7 +40,7 @@ _ONE = {"preferences": "1", "arm": ""}
 """The facets of settings with a single preference."""
 _PLAIN = {"position": "0.0", **_ONE}
 """The facets of settings for which `is_plain` is true."""
-_JUDGED = Counted(state="done", is_judged=True)
+_JUDGED = ScenarioFilter(state="done", is_judged=True)
 """The items that count in accuracies."""
 _ACCURACY = (
     "Accuracy: share of answers without an error, or of right choices; unparsed answers count as wrong. Averages are "
@@ -107,7 +107,7 @@ def report_tables(runs: Runs) -> list[Table]:
     ]
     for table in found if results.has_trials else ():
         if any(isinstance(cell, Estimate) for row in table.rows for cell in row):
-            table.notes.append(TRIALS_COUNT_ONCE)
+            table.notes.append(TRIALS_NOTE)
     return [table for table in found if table.rows]
 
 
@@ -215,7 +215,7 @@ def _retrieval(results: ItemResults) -> Table:
     axes = varying(settings, but=("retrieved", "method"), always=("model",))
     title = "Retrieval: hit rate among k messages"
     table = _table("retrieval", title, [[each] for each in settings], axes, figures, [_FOUND, _ACCURACY])
-    table.population, table.counted["accuracy %"] = Counted(state="done"), _JUDGED
+    table.population, table.counted["accuracy %"] = ScenarioFilter(state="done"), _JUDGED
     return table
 
 
@@ -228,7 +228,7 @@ def _of_task(results: ItemResults, task: str, name: str, title: str, figures: Fi
     settings = results.some(lambda setting: setting.task == task)
     axes = varying(settings, always=(*_FIXED_AXES, "length"))
     table = _table(name, title, [[each] for each in settings], axes, figures, notes, {"task": task})
-    table.population = Counted(state="done")
+    table.population = ScenarioFilter(state="done")
     return table
 
 
@@ -236,7 +236,7 @@ def _errors(results: ItemResults) -> Table:
     keys = {"answers": "done", **{kind: kind for kind in (RIGHT, *ERROR_TYPES, UNPARSED)}, "not judged": UNJUDGED}
     figures = _counts(results, keys)
     table = _of_task(results, "generation", "errors", "Free answers and their errors", figures, [_ERRORS])
-    table.counted = {**counted_by_error(), "not judged": Counted(is_judged=False)}
+    table.counted = {**counted_by_error(), "not judged": ScenarioFilter(is_judged=False)}
     table.judged = {kind: [f"{checker} ({ASSISTANT})" for checker in CHECKERS] for kind in (RIGHT, *ERROR_TYPES)}
     return table
 
@@ -247,8 +247,8 @@ def _choices(results: ItemResults) -> Table:
     figures: Figures = {"choices": lambda row: results.total(*row).n, **counts}
     table = _of_task(results, "classification", "choices", "Choices among four options", figures, [])
     table.judged = {}
-    table.counted = {choice: Counted(verdicts=[{CORRECT: choice == "right"}]) for choice in ("right", "wrong")}
-    table.counted["choices"] = Counted(is_judged=True)
+    table.counted = {choice: ScenarioFilter(verdicts=[{CORRECT: choice == "right"}]) for choice in ("right", "wrong")}
+    table.counted["choices"] = ScenarioFilter(is_judged=True)
     table.chosen[no_letter] = None
     return table
 
@@ -267,7 +267,7 @@ def _items(results: ItemResults) -> Table:
     axes = ("model", "length")
     table = _table("dialogues", "Items", grouped(results.settings, by=axes), axes, figures, [_ITEMS, _TURNS])
     table.judged, table.decimals = {}, {"tokens": 0}
-    table.counted["failed"] = Counted(state="failed")
+    table.counted["failed"] = ScenarioFilter(state="failed")
     table.chosen.update(dict.fromkeys(("too long", "empty answers")))
     return table
 

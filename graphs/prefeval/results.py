@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 from pydantic import BaseModel, BeforeValidator, model_validator
 
 from dialoom.graphs import Case, Check, Conversation, Episode, Estimate, Judge, Judgement, Line, Outcome, Runs
-from dialoom.graphs.tables import FEWEST, mean_of_shares, share_of
-from dialoom.graphs.tables.table import Counted, verdicts_with
+from dialoom.graphs.tables import MIN_UNITS, mean_of_shares, share_of
+from dialoom.graphs.tables.table import ScenarioFilter, find_verdict_combinations
 from dialoom.inputs import Frozen
 from dialoom.personas.preferences import FORMS
 
@@ -132,14 +132,17 @@ def error_type(
 
 
 @cache
-def counted_by_error() -> Mapping[str, Counted]:
+def counted_by_error() -> Mapping[str, ScenarioFilter]:
     """Return selections of items by result: those whose free answers count as right, and those with each error type."""
 
     def has(found: str, verdicts: Mapping[str, bool | None]) -> bool:
         return (error_type(**verdicts) or RIGHT) == found
 
     kinds = (RIGHT, *ERROR_TYPES, UNPARSED)
-    return {kind: Counted(is_judged=True, verdicts=verdicts_with(CHECKERS, partial(has, kind))) for kind in kinds}
+    return {
+        kind: ScenarioFilter(is_judged=True, verdicts=find_verdict_combinations(CHECKERS, partial(has, kind)))
+        for kind in kinds
+    }
 
 
 def error_of(judgements: Iterable[Judgement]) -> str | None:
@@ -430,5 +433,5 @@ def _judged(setting: Setting, count: Count, share: Estimate | None) -> Estimate 
     """
     if share is None or setting.task != "generation":
         return share
-    is_constant = any(count[kind] == count.n for kind in (RIGHT, *ERROR_TYPES)) and count.n >= FEWEST
+    is_constant = any(count[kind] == count.n for kind in (RIGHT, *ERROR_TYPES)) and count.n >= MIN_UNITS
     return replace(share, is_constant=is_constant)

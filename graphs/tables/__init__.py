@@ -2,8 +2,8 @@
 
 from .pivot import Column, Pivot, count, difference, mean, ratio, score, score_by_turn, share, tabulate
 from .statistics import (
-    FEWEST,
-    LEVEL,
+    CONFIDENCE_LEVEL,
+    MIN_UNITS,
     RESAMPLES,
     Estimate,
     PairedDifference,
@@ -18,12 +18,12 @@ from .statistics import (
 from .table import (
     Cell,
     Chart,
-    Counted,
     Facet,
     FacetColumn,
     FittedLine,
     Outline,
     Runs,
+    ScenarioFilter,
     Series,
     Span,
     Table,
@@ -31,13 +31,12 @@ from .table import (
 )
 
 __all__ = [
-    "FEWEST",
-    "LEVEL",
+    "CONFIDENCE_LEVEL",
+    "MIN_UNITS",
     "RESAMPLES",
     "Cell",
     "Chart",
     "Column",
-    "Counted",
     "Estimate",
     "Facet",
     "FacetColumn",
@@ -46,6 +45,7 @@ __all__ = [
     "PairedDifference",
     "Pivot",
     "Runs",
+    "ScenarioFilter",
     "Series",
     "Span",
     "Table",

@@ -27,11 +27,11 @@ SAMPLE_WORDS = 7_012
 SAMPLES, SEED = 100, 42
 """Number of samples for each metric, and the seed with which they are drawn."""
 
-MOST_COMPARED = 2_000
+MAX_COMPARED_TEXTS = 2_000
 """Maximum number of texts that Self-BLEU compares. If there are more texts, a sample is drawn."""
 
-_ORDERS = (1, 2, 3, 4)
-_ROOM = 2**62
+_NGRAM_ORDERS = (1, 2, 3, 4)
+_MAX_CODE = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class LexicalDiversity:
 
     Attributes:
         texts: Number of texts.
-        words: Number of words: split on whitespace (`published`), or sequences of letters and digits
-            (`varied`), where each character of Chinese or Japanese is a word.
+        words: Number of words: split on whitespace (`compute_published_diversity`), or sequences of letters and digits
+            (`compute_diversity`), where each character of Chinese or Japanese is a word.
         dist_1: Share of distinct words among all words, 0 to 1. This and the next three figures are `None` if there is
             nothing to measure.
         dist_2: Share of distinct pairs of words among all pairs.
@@ -59,7 +59,7 @@ class LexicalDiversity:
     compared: int
 
 
-def published(texts: Sequence[str]) -> LexicalDiversity:
+def compute_published_diversity(texts: Sequence[str]) -> LexicalDiversity:
     """Return the figures as in table 10 of PersonaLens: means over samples of 7,012 words.
 
     Dist-n uses lower-case texts without full stops and line breaks, split at single spaces. Ent-4 uses
@@ -72,46 +72,46 @@ def published(texts: Sequence[str]) -> LexicalDiversity:
     def mean(metric: Callable[[Sequence[str]], float | None]) -> float | None:
         if words <= SAMPLE_WORDS:  # every sample would contain all texts
             return metric(texts)
-        drawing = random.Random(SEED)
-        found = [metric(_sample(texts, drawing)) for _ in range(SAMPLES)]
+        rng = random.Random(SEED)
+        found = [metric(_draw_sample(texts, rng)) for _ in range(SAMPLES)]
         return fmean(figure for figure in found if figure is not None) if any(f is not None for f in found) else None
 
     return LexicalDiversity(
         len(texts),
         words,
-        mean(lambda sample: distinct(map(_dist_words, sample), 1)),
-        mean(lambda sample: distinct(map(_dist_words, sample), 2)),
-        mean(lambda sample: entropy(map(_ent_words, sample), 4)),
+        mean(lambda sample: distinct_share(map(_split_dist_words, sample), 1)),
+        mean(lambda sample: distinct_share(map(_split_dist_words, sample), 2)),
+        mean(lambda sample: entropy(map(_split_ent_words, sample), 4)),
         mean(lambda sample: self_bleu([text.lower() for text in sample])),
         len(texts),
     )
 
 
-def varied(texts: Sequence[str]) -> LexicalDiversity:
+def compute_diversity(texts: Sequence[str]) -> LexicalDiversity:
     """Return the figures of lower-case words over all texts. Self-BLEU uses a seeded sample of at most 2,000 texts."""
     split = [tuple(UNIT.findall(text.lower())) for text in texts]
     split = [words for words in split if words]
-    chosen = split if len(split) <= MOST_COMPARED else random.Random(SEED).sample(split, MOST_COMPARED)
+    chosen = split if len(split) <= MAX_COMPARED_TEXTS else random.Random(SEED).sample(split, MAX_COMPARED_TEXTS)
     return LexicalDiversity(
         len(texts),
         sum(map(len, split)),
-        distinct(split, 1),
-        distinct(split, 2),
+        distinct_share(split, 1),
+        distinct_share(split, 2),
         entropy(split, 4),
         self_bleu(chosen),
         len(chosen),
     )
 
 
-def distinct(texts: Iterable[Sequence[str]], n: int) -> float | None:
+def distinct_share(texts: Iterable[Sequence[str]], n: int) -> float | None:
     """Return the share of distinct n-grams among all n-grams (Li et al. 2016). No n-gram spans two texts."""
-    grams = _counted(texts, n)
+    grams = _count_ngrams(texts, n)
     return len(grams) / grams.total() if grams else None
 
 
 def entropy(texts: Iterable[Sequence[str]], n: int) -> float | None:
     """Return the entropy of the n-grams' counts, in nats (Zhang et al. 2018)."""
-    grams = _counted(texts, n)
+    grams = _count_ngrams(texts, n)
     total = grams.total()
     return math.fsum(count / total * math.log(total / count) for count in grams.values()) if total else None
 
@@ -135,14 +135,14 @@ def self_bleu(texts: Sequence[Sequence[str]]) -> float | None:
     lengths = np.array([len(text) for text in texts])
     logs = np.zeros(len(texts))
     has_words = np.ones(len(texts), dtype=bool)
-    for n in _ORDERS:
-        matches, all_ = _matches(words, lengths, n, len(ids))
+    for n in _NGRAM_ORDERS:
+        matches, totals = _count_matches(words, lengths, n, len(ids))
         has_words &= (matches > 0) if n == 1 else True
-        logs += np.log(np.where(matches > 0, matches, 0.1) / np.maximum(all_, 1)) / len(_ORDERS)
-    return float(np.where(has_words, np.exp(logs) * _brevity(lengths), 0.0).mean())
+        logs += np.log(np.where(matches > 0, matches, 0.1) / np.maximum(totals, 1)) / len(_NGRAM_ORDERS)
+    return float(np.where(has_words, np.exp(logs) * _brevity_penalty(lengths), 0.0).mean())
 
 
-def _matches(
+def _count_matches(
     words: NDArray[np.int64], lengths: NDArray[np.int64], n: int, size: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return, for each text, the clipped number of its n-grams that occur in others, and the number of all its n-grams.
@@ -155,12 +155,12 @@ def _matches(
     """
     import numpy as np
 
-    all_ = np.maximum(lengths - n + 1, 0)
+    totals = np.maximum(lengths - n + 1, 0)
     starts = np.flatnonzero(np.arange(len(words)) + n <= np.repeat(np.cumsum(lengths), lengths))
     if not len(starts):
-        return np.zeros(len(lengths)), all_
+        return np.zeros(len(lengths)), totals
     owners = np.repeat(np.arange(len(lengths)), lengths)[starts]
-    codes = _coded(np.lib.stride_tricks.sliding_window_view(words, n)[starts], size, len(lengths))
+    codes = _encode_ngrams(np.lib.stride_tricks.sliding_window_view(words, n)[starts], size, len(lengths))
     pairs, counts = np.unique(codes * len(lengths) + owners, return_counts=True)
     code, owner = pairs // len(lengths), pairs % len(lengths)
     order = np.lexsort((-counts, code))
@@ -170,26 +170,26 @@ def _matches(
     group = np.cumsum(first) - 1
     second = np.where(np.diff(np.r_[starts, len(code)]) > 1, counts[np.minimum(starts + 1, len(code) - 1)], 0)[group]
     clipped = np.minimum(counts, np.where(first, second, counts[starts][group]))
-    return np.bincount(owner, weights=clipped, minlength=len(lengths)).astype(np.float64), all_.astype(np.int64)
+    return np.bincount(owner, weights=clipped, minlength=len(lengths)).astype(np.float64), totals.astype(np.int64)
 
 
-def _coded(grams: NDArray[np.int64], size: int, owners: int) -> NDArray[np.int64]:
+def _encode_ngrams(ngrams: NDArray[np.int64], size: int, owners: int) -> NDArray[np.int64]:
     """Return a number for each n-gram.
 
     Equal n-grams get equal numbers, small enough to combine with a text's number.
     """
     import numpy as np
 
-    codes, span = grams[:, 0], size
-    for place in range(1, grams.shape[1]):
-        if span * size * owners >= _ROOM:
-            known, codes = np.unique(codes, return_inverse=True)
-            span = len(known)
-        codes, span = codes * size + grams[:, place], span * size
+    codes, span = ngrams[:, 0], size
+    for place in range(1, ngrams.shape[1]):
+        if span * size * owners >= _MAX_CODE:
+            distinct_codes, codes = np.unique(codes, return_inverse=True)
+            span = len(distinct_codes)
+        codes, span = codes * size + ngrams[:, place], span * size
     return codes
 
 
-def _brevity(lengths: NDArray[np.int64]) -> NDArray[np.float64]:
+def _brevity_penalty(lengths: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return BLEU's brevity penalty.
 
     The penalty is below 1 if, of the other texts, the one whose length is nearest is longer. If two lengths are equally
@@ -199,44 +199,44 @@ def _brevity(lengths: NDArray[np.int64]) -> NDArray[np.float64]:
 
     counted = Counter(lengths.tolist())
     known = np.array(sorted(counted))
-    found = {}
+    penalties = {}
     for length, count in counted.items():
         others = known if count > 1 else known[known != length]
         nearest = min(others.tolist(), key=lambda other: (abs(other - length), other))
-        found[length] = 1.0 if length > nearest else math.exp(1 - nearest / length) if length else 0.0
-    return np.array([found[length] for length in lengths.tolist()])
+        penalties[length] = 1.0 if length > nearest else math.exp(1 - nearest / length) if length else 0.0
+    return np.array([penalties[length] for length in lengths.tolist()])
 
 
-def _sample(texts: Sequence[str], drawing: random.Random) -> list[str]:
+def _draw_sample(texts: Sequence[str], rng: random.Random) -> list[str]:
     """Return texts in random order, up to 7,012 words in total. The last text is cut to fit."""
-    taken: list[str] = []
+    sample: list[str] = []
     left = SAMPLE_WORDS
-    for text in drawing.sample(texts, len(texts)):
+    for text in rng.sample(texts, len(texts)):
         words = text.split(None, left)  # a long text is split only as far as its words are used
         if len(words) >= left:
-            return [*taken, " ".join(words[:left])]
-        taken.append(text)
+            return [*sample, " ".join(words[:left])]
+        sample.append(text)
         left -= len(words)
-    return taken
+    return sample
 
 
-def _counted(texts: Iterable[Sequence[str]], n: int) -> Counter[tuple[str, ...]]:
+def _count_ngrams(texts: Iterable[Sequence[str]], n: int) -> Counter[tuple[str, ...]]:
     return Counter(chain.from_iterable(zip(*(words[start:] for start in range(n)), strict=False) for words in texts))
 
 
-def _dist_words(text: str) -> list[str]:
+def _split_dist_words(text: str) -> list[str]:
     return [word for word in text.lower().replace(".", "").replace("\n", "").split(" ") if word]
 
 
-def _ent_words(text: str) -> list[str]:
+def _split_ent_words(text: str) -> list[str]:
     return text.lower().rstrip("2").split()
 
 
-MOST_EARLIER = 500
+MAX_EARLIER_OPENINGS = 500
 """Maximum number of earlier openings of the same task with which an opening is compared. The latest ones are used."""
 
 _OPENING_WORD = re.compile(rf"{CHARACTER}|(?:(?!{CHARACTER})\w)+")
-_SIZES = (10, 30, 100, 300, 1000, 3000)
+_OPENING_COUNTS = (10, 30, 100, 300, 1000, 3000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,21 +247,21 @@ class Opening:
         position: The scenario's position in the plan.
         task: The task, as text.
         text: The message.
-        times: The number of times that the conversation has been played again.
+        redraw_count: The number of times that the conversation has been played again.
     """
 
     position: int
     task: str
     text: str
-    times: int
+    redraw_count: int
 
 
-def opening_of(outcome: Outcome) -> str:
+def find_opening(outcome: Outcome) -> str:
     """Return the user's first message; empty if there is none."""
     return next((line.content for line in outcome.messages if line.role == USER), "")
 
 
-def repeated(openings: Iterable[Opening], redraws: int, similarity: float) -> list[int]:
+def find_repeated_openings(openings: Iterable[Opening], redraws: int, similarity: float) -> list[int]:
     """Return the positions of the openings that nearly repeat an earlier opening of the same task.
 
     Two openings are nearly the same if the Jaccard index of their pairs of adjacent words is at least `similarity`.
@@ -273,19 +273,21 @@ def repeated(openings: Iterable[Opening], redraws: int, similarity: float) -> li
             they are.
         similarity: The smallest Jaccard index of a near-repetition, above 0 and at most 1.
     """
-    earlier: dict[str, deque[frozenset[tuple[str, str]]]] = defaultdict(lambda: deque(maxlen=MOST_EARLIER))
-    found: list[int] = []
+    earlier: dict[str, deque[frozenset[tuple[str, str]]]] = defaultdict(lambda: deque(maxlen=MAX_EARLIER_OPENINGS))
+    positions: list[int] = []
     for opening in openings:
         pairs = frozenset(pairwise(["", *_OPENING_WORD.findall(opening.text.lower()), ""]))
-        known = earlier[opening.task]
-        if opening.times < redraws and any(len(pairs & other) >= similarity * len(pairs | other) for other in known):
-            found.append(opening.position)
+        earlier_pairs = earlier[opening.task]
+        if opening.redraw_count < redraws and any(
+            len(pairs & others) >= similarity * len(pairs | others) for others in earlier_pairs
+        ):
+            positions.append(opening.position)
         else:
-            known.append(pairs)
-    return found
+            earlier_pairs.append(pairs)
+    return positions
 
 
-def variety_table(openings: list[str]) -> Table:
+def build_variety_table(openings: list[str]) -> Table:
     """Return a table of the variety of the first n openings, for increasing n.
 
     Args:
@@ -293,14 +295,14 @@ def variety_table(openings: list[str]) -> Table:
     """
     columns = ["n", "distinct openings", "Dist-1", "Dist-2", "Self-BLEU"]
     table = Table("variety", "Variety of openings", columns, decimals=dict.fromkeys(columns[2:], 3))
-    for size in [*(size for size in _SIZES if size < len(openings)), len(openings)]:
+    for size in [*(size for size in _OPENING_COUNTS if size < len(openings)), len(openings)]:
         first = openings[:size]
-        figures = varied(first)
+        figures = compute_diversity(first)
         distinct = len({" ".join(_OPENING_WORD.findall(text.lower())) for text in first})
         table.rows.append([size, distinct, figures.dist_1, figures.dist_2, figures.self_bleu])
     table.notes.append(
         "Variety of the users' first messages, in the order of the plan. Dist-n: share of distinct n-grams among all, "
         "which falls with n; "
-        f"Self-BLEU: how similar an opening is to the others (of at most {MOST_COMPARED:,})."
+        f"Self-BLEU: how similar an opening is to the others (of at most {MAX_COMPARED_TEXTS:,})."
     )
     return table

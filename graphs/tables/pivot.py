@@ -14,8 +14,8 @@ from typing import Any, Literal, TypeAlias
 
 from dialoom.graphs.outcome import Episode, Judgement, Status
 
-from .statistics import TRIALS_COUNT_ONCE, Estimate, Tally, intervals, paired_difference
-from .table import Cell, Counted, Facet, FacetColumn, Table, missing_notes
+from .statistics import TRIALS_NOTE, Estimate, Tally, intervals, paired_difference
+from .table import Cell, Facet, FacetColumn, ScenarioFilter, Table, format_missing_notes
 
 Value: TypeAlias = "bool | int | float | None"
 Show = Literal["estimate", "mean", "count"]
@@ -47,7 +47,7 @@ class Column:
     title: str
     value: Callable[[Episode], Value | list[Value]] | None = None
     show: Show = "estimate"
-    counted: Counted | None = None
+    counted: ScenarioFilter | None = None
     scale: tuple[float, float] | None = None
     metric: str = ""
     target: str = ""
@@ -83,7 +83,7 @@ def score(
         scale: The metric's scale.
         judged: Whether a judge rather than a check scores the metric.
     """
-    counted = Counted(metric, target)
+    counted = ScenarioFilter(metric, target)
     return Column(title or metric, metric=metric, target=target, counted=counted, scale=scale, judged=judged)
 
 
@@ -98,7 +98,7 @@ def score_by_turn(
 
 
 def mean(
-    title: str, value: Callable[[Episode], Value], counted: Counted | None = None, interval: bool = True
+    title: str, value: Callable[[Episode], Value], counted: ScenarioFilter | None = None, interval: bool = True
 ) -> Column:
     """Return a column of a mean over scenarios, with or without an interval.
 
@@ -117,7 +117,7 @@ def share(title: str, of: Callable[[Episode], bool | None]) -> Column:
 
 
 def ratio(
-    title: str, parts: Callable[[Episode], tuple[float | None, float] | None], counted: Counted | None = None
+    title: str, parts: Callable[[Episode], tuple[float | None, float] | None], counted: ScenarioFilter | None = None
 ) -> Column:
     """Return a column of the ratio of two sums, such as tokens per reply.
 
@@ -145,7 +145,7 @@ def count(
         title,
         lambda episode: episode.outcome.ended_by == ended_by and of(episode),
         show="count",
-        counted=Counted(ended_by=ended_by),
+        counted=ScenarioFilter(ended_by=ended_by),
     )
 
 
@@ -220,35 +220,35 @@ def tabulate(
         units: The plural name of the facet's values.
         keep_empty: Whether to return tables without rows, too.
     """
-    filled = [_Filled(pivot, unit) for pivot in pivots]
+    tallies = [_PivotTally(pivot, unit) for pivot in pivots]
     for episode in episodes:
-        for each in filled:
+        for each in tallies:
             each.add(episode)
-    return [table for each in filled if (table := each.table(units)).rows or keep_empty]
+    return [table for each in tallies if (table := each.table(units)).rows or keep_empty]
 
 
-def without_column(pivots: Iterable[Pivot], metrics: Iterable[str]) -> list[str]:
+def find_hidden_metrics(pivots: Iterable[Pivot], metrics: Iterable[str]) -> list[str]:
     """Return the metrics that no column shows. A column whose title contains a metric's name shows that metric."""
     columns = [column for pivot in pivots for column in pivot.columns]
-    shown, titles = {column.metric for column in columns}, "\n".join(column.title for column in columns)
-    return [each for each in metrics if each not in shown and not re.search(rf"\b{re.escape(each)}\b", titles)]
+    shown_metrics, titles = {column.metric for column in columns}, "\n".join(column.title for column in columns)
+    return [each for each in metrics if each not in shown_metrics and not re.search(rf"\b{re.escape(each)}\b", titles)]
 
 
-class _Filled:
+class _PivotTally:
     """A pivot, with a tally for each cell of its table."""
 
     def __init__(self, pivot: Pivot, unit: str | None) -> None:
         self._pivot = pivot
         self._facets = pivot.facets
         self._unit = unit
-        self._cells: dict[tuple[str, ...], dict[int, _Cell]] = {}
+        self._cells: dict[tuple[str, ...], dict[int, _CellTally]] = {}
         self._sizes: dict[tuple[str, ...], int] = defaultdict(int)
         self._missing: dict[Status, Counter[str]] = defaultdict(Counter)
         self._has_trials = False
 
     def add(self, episode: Episode) -> None:
         self._has_trials |= episode.repeated is not None
-        person = episode.unit(self._unit)
+        unit_value = episode.unit(self._unit)
         for column in self._pivot.columns:
             for judgement in column.judgements(episode) if column.metric else ():
                 if judgement.score is None:
@@ -258,19 +258,19 @@ class _Filled:
             cells = self._cells.setdefault(key, {})
             for place, column in enumerate(self._pivot.columns):
                 if place not in cells:
-                    cells[place] = _Cell(column.judged)
-                cells[place].add(column, episode, person)
+                    cells[place] = _CellTally(column.judged)
+                cells[place].add(column, episode, unit_value)
 
     def table(self, units: str) -> Table:
         pivot = self._pivot
         spans: list[Sequence[int | None]] = [
-            range(1, max((turn for cells in self._cells.values() for turn in cells[at].by_turn), default=0) + 1)
+            range(1, max((turn for cells in self._cells.values() for turn in cells[place].by_turn), default=0) + 1)
             if column.by_turn
             else [None]
-            for at, column in enumerate(pivot.columns)
+            for place, column in enumerate(pivot.columns)
         ]
         titles = [
-            column.title if turn is None else turn_title(column.title, turn)
+            column.title if turn is None else format_turn_title(column.title, turn)
             for column, span in zip(pivot.columns, spans, strict=True)
             for turn in span
         ]
@@ -286,9 +286,13 @@ class _Filled:
         ):
             self._add_row(table, key, spans)
         has_estimates = any(isinstance(cell, Estimate) for row in table.rows for cell in row)
-        table.notes = [*pivot.notes, *missing_notes(self._missing), *([intervals(units)] if has_estimates else [])]
+        table.notes = [
+            *pivot.notes,
+            *format_missing_notes(self._missing),
+            *([intervals(units)] if has_estimates else []),
+        ]
         if has_estimates and self._has_trials:
-            table.notes.append(TRIALS_COUNT_ONCE)
+            table.notes.append(TRIALS_NOTE)
         return table
 
     def _add_row(self, table: Table, key: tuple[str, ...], spans: Sequence[Sequence[int | None]]) -> None:
@@ -302,66 +306,66 @@ class _Filled:
                     table.judged[name] = [f"{column.metric} ({column.target}){' by turn' if column.by_turn else ''}"]
                 if column.scale is not None:
                     table.scales = {**table.scales, name: column.scale}
-                if column.pair is None and cell.contributing(turn) < self._sizes[key]:
+                if column.pair is None and cell.count_values(turn) < self._sizes[key]:
                     if column.counted is None:
                         table.chosen[name] = None
                     else:
                         table.counted[name] = column.counted
-        is_judged = any(cell.has_missing for cell in self._cells[key].values())
+        is_judged = any(cell.has_missing_score for cell in self._cells[key].values())
         is_scored = is_judged or any(isinstance(cell, Estimate) for cell in cells)
         if is_scored or not self._pivot.only_scored or all(each.show != "estimate" for each in self._pivot.columns):
             labels = [facet.labels.get(each, each) for facet, each in zip(self._facets, key, strict=True)]
             table.rows.append([*labels, *cells])
 
 
-class _Cell:
+class _CellTally:
     """A tally of the values of one column in one row."""
 
     def __init__(self, judged: bool) -> None:
         self.tally = Tally(judged=judged)
         self.total = 0.0
-        self.counts = 0
+        self.value_count = 0
         self.by_turn: dict[int, Tally] = defaultdict(partial(Tally, judged=judged))
         self.pairs: dict[Hashable, dict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
         self.people: dict[Hashable, Any] = {}
-        self.below = 0.0
-        self.has_missing = False
+        self.denominator = 0.0
+        self.has_missing_score = False
 
-    def add(self, column: Column, episode: Episode, person: Any) -> None:
+    def add(self, column: Column, episode: Episode, unit_value: Any) -> None:
         if column.metric:
             for judgement in column.judgements(episode):
-                self.has_missing |= judgement.score is None
+                self.has_missing_score |= judgement.score is None
                 if judgement.turn is None:
-                    self._add(column, judgement.score, person, episode.repeated)
+                    self._add(column, judgement.score, unit_value, episode.repeated)
                 elif judgement.score is not None:
-                    self.by_turn[judgement.turn].add(judgement.score, person, episode.repeated)
+                    self.by_turn[judgement.turn].add(judgement.score, unit_value, episode.repeated)
         elif column.parts is not None:
             if (parts := column.parts(episode)) is not None:
                 self.total += math.nan if parts[0] is None else parts[0]
-                self.below += parts[1]
-                self.counts += 1
+                self.denominator += parts[1]
+                self.value_count += 1
         elif column.pair is not None:
             if (pair := column.pair(episode)) is not None:
                 key, side, value = pair
                 self.pairs[key][side][episode.id] = value
-                self.people[key] = key if person is None else person
+                self.people[key] = key if unit_value is None else unit_value
         elif column.value is not None:
             found = column.value(episode)
             for each in found if isinstance(found, list) else [found]:
-                self._add(column, each, person, episode.repeated)
+                self._add(column, each, unit_value, episode.repeated)
 
-    def _add(self, column: Column, value: Value, person: Any, scenario: str | None) -> None:
+    def _add(self, column: Column, value: Value, unit_value: Any, scenario: str | None) -> None:
         if value is None:
             return
-        self.counts += 1 if column.show != "count" else bool(value)
+        self.value_count += 1 if column.show != "count" else bool(value)
         if column.show == "mean":
             self.total += float(value)
         elif column.show == "estimate":
-            self.tally.add(value, person, scenario)
+            self.tally.add(value, unit_value, scenario)
 
-    def contributing(self, turn: int | None) -> int:
+    def count_values(self, turn: int | None) -> int:
         """Return the number of contributing values, for one turn or in total."""
-        return self.counts if turn is None else self.by_turn[turn].n if turn in self.by_turn else 0
+        return self.value_count if turn is None else self.by_turn[turn].n if turn in self.by_turn else 0
 
     def shown(self, column: Column, turn: int | None) -> Cell:
         if turn is not None:
@@ -374,14 +378,14 @@ class _Cell:
             )
             return None if found is None else found.estimate
         if column.parts is not None:
-            return self.total / self.below if self.below and not math.isnan(self.total) else None
+            return self.total / self.denominator if self.denominator and not math.isnan(self.total) else None
         if column.show == "count":
-            return self.counts
+            return self.value_count
         if column.show == "mean":
-            return self.total / self.counts if self.counts else None
+            return self.total / self.value_count if self.value_count else None
         return self.tally.estimate()
 
 
-def turn_title(title: str, turn: int) -> str:
+def format_turn_title(title: str, turn: int) -> str:
     """Return the title of a turn's column; the `%` of a share stays at the end."""
     return f"{title.removesuffix(' %')} turn {turn}{' %' if title.endswith(' %') else ''}"

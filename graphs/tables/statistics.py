@@ -16,28 +16,26 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RESAMPLES = 2000
-LEVEL = 0.95
-FEWEST = 5
+CONFIDENCE_LEVEL = 0.95
+MIN_UNITS = 5
 """Minimum number of people for an interval, because resampling fewer is uninformative.
 
 It is also the minimum number of equal scores for which a judge's figure is marked as constant.
 """
 
-_Z = 1.959963984540054
+_NORMAL_QUANTILE = 1.959963984540054
 """The 0.975 quantile of the standard normal distribution."""
 
 
-TRIALS_COUNT_ONCE = (
-    "Conversations of one scenario (trials, user models) are not independent, so intervals treat them as one."
-)
+TRIALS_NOTE = "Conversations of one scenario (trials, user models) are not independent, so intervals treat them as one."
 """The note below tables whose intervals take trials into account."""
 
-_BRACKETS = "In brackets: 95 % intervals"
+_INTERVAL_NOTE_START = "In brackets: 95 % intervals"
 
 
-def is_about_intervals(note: str) -> bool:
+def is_interval_note(note: str) -> bool:
     """Return whether a note of a table only explains intervals and states nothing else about the figures."""
-    return note == TRIALS_COUNT_ONCE or note.startswith(_BRACKETS)
+    return note == TRIALS_NOTE or note.startswith(_INTERVAL_NOTE_START)
 
 
 def intervals(units: str = "people") -> str:
@@ -48,10 +46,11 @@ def intervals(units: str = "people") -> str:
             of a score.
     """
     return (
-        f"{_BRACKETS}. For verdicts they are Wilson's, with n divided by the design effect of {units} (unknown, and "
+        f"{_INTERVAL_NOTE_START}. For verdicts they are Wilson's, with n divided by the design effect of {units} "
+        "(unknown, and "
         f"taken as 1, if all verdicts are equal); for means they are bootstrapped over {units}, drawing all scores of "
         f"a unit together, because they are not independent, and widened for few {units} as by Student's t. "
-        f"With fewer than {FEWEST} {units}, verdicts count as independent and means have no interval."
+        f"With fewer than {MIN_UNITS} {units}, verdicts count as independent and means have no interval."
     )
 
 
@@ -64,7 +63,7 @@ class Estimate:
         mean: The mean of the observations.
         low: The lower end of the interval; `None` where there is no interval.
         high: The upper end.
-        is_constant: Whether a judge gave at least `FEWEST` scores that are all equal; `None` for figures without a
+        is_constant: Whether a judge gave at least `MIN_UNITS` scores that are all equal; `None` for figures without a
             judge.
         is_doubtful: Whether the judge fails another health check.
     """
@@ -77,7 +76,7 @@ class Estimate:
     is_doubtful: bool = False
 
     @property
-    def has_no_width(self) -> bool:
+    def has_zero_width(self) -> bool:
         """Return whether the interval is a single value, because all resamples are equal."""
         return self.low is not None and self.high is not None and math.isclose(self.low, self.high, abs_tol=1e-12)
 
@@ -104,12 +103,12 @@ class Tally:
 
     def __init__(self, *, judged: bool = False) -> None:
         self._by_person: dict[Hashable, tuple[int, float]] = {}
-        self._alone: Counter[float] = Counter()
-        self._is_of_verdicts = True
+        self._single_scores: Counter[float] = Counter()
+        self._is_all_verdicts = True
         self._is_judged = judged
         self._range: tuple[float, float] | None = None
         self._scenarios: set[str] = set()
-        self._singles = 0
+        self._unrepeated_count = 0
 
     def add(self, score: bool | float, person: Hashable = None, scenario: str | None = None) -> None:
         """Add a score.
@@ -120,14 +119,14 @@ class Tally:
             scenario: The scenario, if it may have several scores, e.g. of trials or turns.
         """
         if scenario is None:
-            self._singles += 1
+            self._unrepeated_count += 1
         else:
             self._scenarios.add(scenario)
-        self._is_of_verdicts &= isinstance(score, bool)
+        self._is_all_verdicts &= isinstance(score, bool)
         low, high = self._range or (score, score)
         self._range = min(low, score), max(high, score)
         if person is None:
-            self._alone[float(score)] += 1
+            self._single_scores[float(score)] += 1
         else:
             count, total = self._by_person.get(person, (0, 0.0))
             self._by_person[person] = count + 1, total + float(score)
@@ -135,7 +134,7 @@ class Tally:
     @property
     def n(self) -> int:
         """The number of scores."""
-        return self._alone.total() + sum(count for count, _ in self._by_person.values())
+        return self._single_scores.total() + sum(count for count, _ in self._by_person.values())
 
     def estimate(self) -> Estimate | None:
         """Return the mean with its interval; `None` without observations.
@@ -152,19 +151,23 @@ class Tally:
         if not self.n:
             return None
         people = Counter(self._by_person.values())
-        people.update({(1, score): count for score, count in self._alone.items()})
+        people.update({(1, score): count for score, count in self._single_scores.items()})
         mean = sum(score * count for (_, score), count in people.items()) / self.n
-        once = len(self._scenarios) + self._singles
-        least, most = map(float, self._range or (mean, mean))
-        mean = max(least, min(mean, most))  # despite rounding
-        low, high = wilson(mean, _effective(people, once)) if self._is_of_verdicts else _bootstrap(people, least, most)
-        constant = is_constant(self.n, least, most) if self._is_judged else None
-        return Estimate(self.n, mean, low, high, constant)
+        scenario_count = len(self._scenarios) + self._unrepeated_count
+        lowest, highest = map(float, self._range or (mean, mean))
+        mean = max(lowest, min(mean, highest))  # despite rounding
+        low, high = (
+            wilson(mean, _effective_size(people, scenario_count))
+            if self._is_all_verdicts
+            else _bootstrap_interval(people, lowest, highest)
+        )
+        all_equal = is_constant(self.n, lowest, highest) if self._is_judged else None
+        return Estimate(self.n, mean, low, high, all_equal)
 
 
 def is_constant(n: int, lowest: float, highest: float) -> bool:
-    """Return whether there are at least `FEWEST` scores and all are equal, given their number and range."""
-    return n >= FEWEST and lowest == highest
+    """Return whether there are at least `MIN_UNITS` scores and all are equal, given their number and range."""
+    return n >= MIN_UNITS and lowest == highest
 
 
 def paired_difference(differences: Iterable[tuple[Hashable, float]]) -> PairedDifference | None:
@@ -183,11 +186,13 @@ def paired_difference(differences: Iterable[tuple[Hashable, float]]) -> PairedDi
     if not (n := sum(count for count, _ in by_person.values())):
         return None
     mean = math.fsum(total for _, total in by_person.values()) / n
-    if len(by_person) < FEWEST:
+    if len(by_person) < MIN_UNITS:
         return PairedDifference(Estimate(n, mean, None, None), None)
-    means = _resampled(Counter(by_person.values()))
+    means = _resample_means(Counter(by_person.values()))
     sides = [int((means <= 0).sum()), int((means >= 0).sum())]
-    return PairedDifference(Estimate(n, mean, *percentiles(means)), min(1.0, 2 * (min(sides) + 1) / (RESAMPLES + 1)))
+    return PairedDifference(
+        Estimate(n, mean, *percentile_interval(means)), min(1.0, 2 * (min(sides) + 1) / (RESAMPLES + 1))
+    )
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:
@@ -221,8 +226,8 @@ def rank_correlation(pairs: Sequence[tuple[float, float]]) -> Estimate | None:
     n = len(pairs)
     if n < 10 or abs(rho) > 1 - 1e-9:
         return Estimate(n, rho, None, None)
-    half = _Z * math.sqrt((1 + rho**2 / 2) / (n - 3))
-    return Estimate(n, rho, math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half))
+    half_width = _NORMAL_QUANTILE * math.sqrt((1 + rho**2 / 2) / (n - 3))
+    return Estimate(n, rho, math.tanh(math.atanh(rho) - half_width), math.tanh(math.atanh(rho) + half_width))
 
 
 def share_of(count: int, n: int, units: int | None = None) -> Estimate | None:
@@ -269,80 +274,86 @@ def wilson(share: float, n: float) -> tuple[float, float]:
         share: The share, 0 to 1.
         n: The number of observations, or the effective number, at least 1.
     """
-    spread = _Z**2 / n
-    middle = (share + spread / 2) / (1 + spread)
-    half = _Z / (1 + spread) * math.sqrt(share * (1 - share) / n + spread / (4 * n))
-    return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))  # despite rounding
+    spread = _NORMAL_QUANTILE**2 / n
+    center = (share + spread / 2) / (1 + spread)
+    half_width = _NORMAL_QUANTILE / (1 + spread) * math.sqrt(share * (1 - share) / n + spread / (4 * n))
+    return max(0.0, min(share, center - half_width)), min(1.0, max(share, center + half_width))  # despite rounding
 
 
-def _effective(people: Counter[tuple[int, float]], n: float) -> float:
+def _effective_size(people: Counter[tuple[int, float]], n: float) -> float:
     """Return the effective number of verdicts, 1 to n.
 
     It is p (1 - p) / V, where V is the variance of the share p between people, a ratio estimate (L. Kish, Survey
     Sampling, 1965), and is reduced by the ratio of the normal quantile to Student's, squared (E. L. Korn and B. I.
     Graubard, Survey Methodology 24, 1998). If all verdicts are equal, V is unknown, and only n is reduced. It is n if
-    there are no more verdicts than people, or fewer than `FEWEST` people.
+    there are no more verdicts than people, or fewer than `MIN_UNITS` people.
 
     Args:
         people: Counts of people, by the number and the sum of their verdicts.
         n: The number of verdicts of different scenarios.
     """
-    size, units = sum(count * many for (count, _), many in people.items()), people.total()
-    mean = math.fsum(total * many for (_, total), many in people.items()) / size
-    if not FEWEST <= units < n:
+    score_count, unit_count = sum(count * person_count for (count, _), person_count in people.items()), people.total()
+    mean = math.fsum(total * person_count for (_, total), person_count in people.items()) / score_count
+    if not MIN_UNITS <= unit_count < n:
         return n
-    squares = math.fsum(many * (total - mean * count) ** 2 for (count, total), many in people.items())
-    are_equal = mean in (0.0, 1.0)
-    if not squares and not are_equal:
+    squares = math.fsum(person_count * (total - mean * count) ** 2 for (count, total), person_count in people.items())
+    is_all_equal = mean in (0.0, 1.0)
+    if not squares and not is_all_equal:
         return n
-    effective: float = n if are_equal else mean * (1 - mean) * size**2 * (units - 1) / (squares * units)
-    factor: float = (_Z / student(units - 1)) ** 2
+    effective: float = (
+        n if is_all_equal else mean * (1 - mean) * score_count**2 * (unit_count - 1) / (squares * unit_count)
+    )
+    factor: float = (_NORMAL_QUANTILE / student_quantile(unit_count - 1)) ** 2
     return min(n, max(1.0, effective * factor))
 
 
-def student(degrees: int) -> float:
+def student_quantile(degrees: int) -> float:
     """Return the 0.975 quantile of Student's t for at least 4 degrees of freedom (Abramowitz and Stegun, 26.7.5)."""
-    z = _Z
+    z = _NORMAL_QUANTILE
     terms = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
     return z + math.fsum(term / float(degrees) ** power for power, term in enumerate(terms, start=1))
 
 
-def widening(units: int) -> float:
+def widening_factor(units: int) -> float:
     """Return the factor by which distances of resamples from the mean are multiplied; 1 for units without interval."""
-    return math.sqrt(units / (units - 1)) * student(units - 1) / _Z if units >= FEWEST else 1.0
+    return (
+        math.sqrt(units / (units - 1)) * student_quantile(units - 1) / _NORMAL_QUANTILE if units >= MIN_UNITS else 1.0
+    )
 
 
-def _bootstrap(people: Counter[tuple[int, float]], least: float, most: float) -> tuple[float | None, float | None]:
+def _bootstrap_interval(
+    people: Counter[tuple[int, float]], lowest: float, highest: float
+) -> tuple[float | None, float | None]:
     """Return the interval of the mean, within the range of the scores.
 
     People are given as counts, by the number and the sum of their scores.
     """
-    if people.total() < FEWEST:
+    if people.total() < MIN_UNITS:
         return None, None
-    low, high = (max(least, min(end, most)) for end in percentiles(_resampled(people)))
+    low, high = (max(lowest, min(end, highest)) for end in percentile_interval(_resample_means(people)))
     return low, high
 
 
-def _resampled(people: Counter[tuple[int, float]]) -> NDArray[np.float64]:
+def _resample_means(people: Counter[tuple[int, float]]) -> NDArray[np.float64]:
     """Return the means of resamples, widened as for `Tally.estimate`.
 
     People are given as counts, by the number and the sum of their scores.
     """
     import numpy as np  # slow to import, and not needed to read a run
 
-    sorts = sorted(people)
-    number, shares = people.total(), np.array([people[sort] for sort in sorts]) / people.total()
-    counts, sums = (np.array(values, dtype=float) for values in zip(*sorts, strict=True))
-    drawn = np.random.default_rng(0).multinomial(number, shares, size=RESAMPLES)
-    middle = shares @ sums / (shares @ counts)
-    means: NDArray[np.float64] = middle + widening(number) * (drawn @ sums / (drawn @ counts) - middle)
+    kinds = sorted(people)
+    person_count, shares = people.total(), np.array([people[sort] for sort in kinds]) / people.total()
+    counts, sums = (np.array(values, dtype=float) for values in zip(*kinds, strict=True))
+    drawn = np.random.default_rng(0).multinomial(person_count, shares, size=RESAMPLES)
+    center = shares @ sums / (shares @ counts)
+    means: NDArray[np.float64] = center + widening_factor(person_count) * (drawn @ sums / (drawn @ counts) - center)
     return means
 
 
-def percentiles(resampled: NDArray[np.float64]) -> tuple[float, float]:
+def percentile_interval(resampled: NDArray[np.float64]) -> tuple[float, float]:
     """Return the ends of the percentile interval."""
     import numpy as np  # slow to import, and not needed to read a run
 
-    tail = (1.0 - LEVEL) / 2.0
+    tail = (1.0 - CONFIDENCE_LEVEL) / 2.0
     low, high = np.quantile(resampled, [tail, 1.0 - tail])
     return float(low), float(high)

@@ -12,24 +12,25 @@ from typing import Literal, TypeAlias
 from dialoom.graphs.outcome import Episode, Status
 from dialoom.grouping import grouped
 
-from .statistics import FEWEST, Estimate, is_about_intervals
+from .statistics import MIN_UNITS, Estimate, is_interval_note
 
 Cell = str | int | float | Estimate | None
 
 Runs: TypeAlias = Sequence[tuple[str, Iterable[Episode]]]
 """For each run, its label (such as its model), and its finished scenarios, which can be iterated once."""
 
-EMPTY = "(empty)"
+EMPTY_LABEL = "(empty)"
 """The text that is shown for an empty value of a facet."""
 
-CONSTANT = "†"
+CONSTANT_MARK = "†"
 """The mark of a figure for which a judge gave only equal scores."""
 
-DOUBTFUL = "‡"
+DOUBTFUL_MARK = "‡"
 """The mark of a figure whose judge fails a health check. A note of the table gives the reasons."""
 
 CONSTANT_NOTE = (
-    f"{CONSTANT} Constant: the judge gave the same score every time (marked from {FEWEST} scores on; a difference is "
+    f"{CONSTANT_MARK} Constant: the judge gave the same score every time (marked from {MIN_UNITS} scores on; a "
+    "difference is "
     "marked if this holds in either run). The figure does not show that the judge can distinguish. It may still be "
     "right, for example if an assistant always reaches the goal: read some of the judge's explanations, or compare "
     "it with people's "
@@ -37,7 +38,7 @@ CONSTANT_NOTE = (
 )
 """The note below a table with a figure whose scores are all equal."""
 
-EQUAL_NOTE = (
+ZERO_WIDTH_NOTE = (
     "An interval without width, such as [1.00, 1.00]: all scores or differences are equal, so that every resample has "
     "the same mean. It does not show how much other conversations may differ."
 )
@@ -57,7 +58,7 @@ class FacetColumn:
     values: Mapping[str, str] = field(default_factory=dict)
 
 
-MISSING: Mapping[Status, tuple[str, str]] = {
+MISSING_STATUSES: Mapping[Status, tuple[str, str]] = {
     "unparsed": ("unparsed", "Unparsed: judgements whose reply could not be parsed"),
     "error": ("errors", "Errors: checks that raised an exception or returned no score"),
     "tied": ("tied", "Tied: verdicts without a majority in the panel"),
@@ -65,21 +66,21 @@ MISSING: Mapping[Status, tuple[str, str]] = {
 """The column title and the explanation for judgements without a score, by status."""
 
 
-def missing_notes(missing: Mapping[Status, Counter[str]]) -> list[str]:
+def format_missing_notes(missing: Mapping[Status, Counter[str]]) -> list[str]:
     """Return a table's notes about judgements without a score, given the number of these by status and metric."""
     numbers = {
         meaning: ", ".join(f"{metric} {number:,}" for metric, number in sorted(missing[status].items()))
-        for status, (_, meaning) in MISSING.items()
+        for status, (_, meaning) in MISSING_STATUSES.items()
         if missing.get(status)
     }
     return [
-        f"{meaning}; they are excluded from all means. In the scenarios of this table: {of}."
-        for meaning, of in numbers.items()
+        f"{meaning}; they are excluded from all means. In the scenarios of this table: {counts}."
+        for meaning, counts in numbers.items()
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class ScenarioFilter:
     """A selection of the scenarios behind a figure; every attribute that is set is a condition.
 
     Attributes:
@@ -120,15 +121,15 @@ class Counted:
         if self.is_judged is not None:
             conditions.append("judgements" if self.is_judged else "not judgements")
         if self.verdicts:
-            all_tests = [[f"{metric} {_TESTS[each]}" for metric, each in one.items()] for one in self.verdicts]
+            all_tests = [[f"{metric} {_VERDICT_TESTS[each]}" for metric, each in one.items()] for one in self.verdicts]
             conditions.append(" or ".join(map(" and ".join, all_tests)))
         return conditions[0] if len(conditions) == 1 else " and ".join(f"({each})" for each in conditions)
 
 
-_TESTS = {True: "== 1", False: "== 0", None: "is undefined"}
+_VERDICT_TESTS = {True: "== 1", False: "== 0", None: "is undefined"}
 
 
-def verdicts_with(
+def find_verdict_combinations(
     metrics: Sequence[str], holds: Callable[[Mapping[str, bool | None]], bool]
 ) -> tuple[Mapping[str, bool | None], ...]:
     """Return the shortest combinations of verdicts for which a condition is true regardless of the other verdicts.
@@ -138,14 +139,14 @@ def verdicts_with(
         holds: The condition, as a function of the verdicts by metric.
     """
     found: list[Mapping[str, bool | None]] = []
-    every: list[dict[str, bool | None]] = [
+    assignments: list[dict[str, bool | None]] = [
         dict(zip(metrics, verdicts, strict=True)) for verdicts in product((True, False, None), repeat=len(metrics))
     ]
     for names in chain.from_iterable(combinations(metrics, size) for size in range(len(metrics) + 1)):
         for verdicts in product((True, False, None), repeat=len(names)):
             fixed = dict(zip(names, verdicts, strict=True))
             is_known = any(each.items() <= fixed.items() for each in found)
-            if not is_known and all(holds(each) for each in every if fixed.items() <= each.items()):
+            if not is_known and all(holds(each) for each in assignments if fixed.items() <= each.items()):
                 found.append(fixed)
     return tuple(found)
 
@@ -187,8 +188,8 @@ class Table:
     decimals: Mapping[str, int] = field(default_factory=dict)
     facets: Mapping[str, FacetColumn | None] = field(default_factory=dict)
     chosen: dict[str, Mapping[str, str] | None] = field(default_factory=dict)
-    counted: dict[str, Counted | dict[str, Counted]] = field(default_factory=dict)
-    population: Counted = Counted()
+    counted: dict[str, ScenarioFilter | dict[str, ScenarioFilter]] = field(default_factory=dict)
+    population: ScenarioFilter = ScenarioFilter()
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     where: str = ""
     warnings: list[str] = field(default_factory=list)
@@ -215,7 +216,7 @@ class Table:
         """The lines below the table: its notes, and the meanings of the marks in its cells."""
         found = [cell for row in self.rows for cell in row if isinstance(cell, Estimate)]
         constant = [CONSTANT_NOTE] if any(cell.is_constant for cell in found) else []
-        return [*self.notes, *constant, *([EQUAL_NOTE] if any(cell.has_no_width for cell in found) else [])]
+        return [*self.notes, *constant, *([ZERO_WIDTH_NOTE] if any(cell.has_zero_width for cell in found) else [])]
 
 
 def side_by_side(runs: Sequence[tuple[str, Sequence[Table]]]) -> list[Table]:
@@ -226,35 +227,37 @@ def side_by_side(runs: Sequence[tuple[str, Sequence[Table]]]) -> list[Table]:
     title.
     """
     by_name = grouped((table.name, (label, table)) for label, tables in runs for table in tables)
-    together: list[Table] = []
+    merged: list[Table] = []
     for same in by_name.values():
-        together += [_merged(same)] if len({tuple(table.columns) for _, table in same}) == 1 else _apart(same)
-    return together
+        merged += (
+            [_merge_tables(same)] if len({tuple(table.columns) for _, table in same}) == 1 else _separate_tables(same)
+        )
+    return merged
 
 
-def _merged(tables: Sequence[tuple[str, Table]]) -> Table:
-    first = tables[0][1]
-    groups = grouped((_group(row), [label, *row]) for label, table in tables for row in table.rows)
+def _merge_tables(tables: Sequence[tuple[str, Table]]) -> Table:
+    template = tables[0][1]
+    groups = grouped((_row_labels(row), [label, *row]) for label, table in tables for row in table.rows)
     rows: list[Sequence[Cell]] = [row for group in groups.values() for row in group]
-    return replace(first, columns=["run", *first.columns], rows=rows, notes=[*_merged_notes(tables)])
+    return replace(template, columns=["run", *template.columns], rows=rows, notes=[*_merge_notes(tables)])
 
 
-def _merged_notes(tables: Sequence[tuple[str, Table]]) -> Iterator[str]:
+def _merge_notes(tables: Sequence[tuple[str, Table]]) -> Iterator[str]:
     """Yield the notes of labelled tables; a note that only some of them have begins with their label."""
     labels = grouped((note, label) for label, table in tables for note in table.notes)
-    for note, of in labels.items():
-        is_common = len(of) == len(tables) or is_about_intervals(note)
-        yield from [note] if is_common else [f"{label}: {note}" for label in of]
+    for note, with_note in labels.items():
+        is_common = len(with_note) == len(tables) or is_interval_note(note)
+        yield from [note] if is_common else [f"{label}: {note}" for label in with_note]
 
 
-def _apart(tables: Sequence[tuple[str, Table]]) -> list[Table]:
+def _separate_tables(tables: Sequence[tuple[str, Table]]) -> list[Table]:
     return [
         replace(table, name=f"{table.name}-{number}", title=f"{table.title} ({label})")
         for number, (label, table) in enumerate(tables, start=1)
     ]
 
 
-def _group(row: Sequence[Cell]) -> tuple[str, ...]:
+def _row_labels(row: Sequence[Cell]) -> tuple[str, ...]:
     """Return the leading text cells of a row."""
     return tuple(str(cell) for cell in takewhile(lambda cell: isinstance(cell, str), row))
 
@@ -347,7 +350,7 @@ class Series:
         return cls(label, x, y, low, high, line, n)
 
 
-_TURN = re.compile(r" turn \d+(?= %$|$)")
+_TURN_SUFFIX = re.compile(r" turn \d+(?= %$|$)")
 
 ChartKind = Literal["lines", "points", "bars", "stacked"]
 """The kind of a chart: lines through the points of each series, only points, bars side by side, or stacked bars."""
@@ -380,7 +383,7 @@ class Chart:
     names: Sequence[str] = ()
 
 
-def charts_of(table: Table, charted: Sequence[str] | None = None) -> list[Chart]:
+def build_charts(table: Table, charted: Sequence[str] | None = None) -> list[Chart]:
     """Return charts of a table's columns. Columns by turn are drawn as lines over the turns, other columns as bars.
 
     Columns with the same scale share a chart.
@@ -397,25 +400,25 @@ def charts_of(table: Table, charted: Sequence[str] | None = None) -> list[Chart]
     width = next((at for at in range(len(columns)) if not all(isinstance(row[at], str) for row in rows)), 0)
     keys = [tuple(map(str, row[:width])) for row in rows]
     cells = {
-        column: [_drawable(row[at], column) for row in rows]
+        column: [_to_estimate(row[at], column) for row in rows]
         for at, column in enumerate(columns)
         if at >= width and rows
     }
-    drawn: list[Chart] = []
+    charts: list[Chart] = []
     by_scale: dict[tuple[bool, tuple[float, float] | None], list[str]] = defaultdict(list)
     for title in charted:
         if title in cells:
             by_scale[title.endswith("%"), table.scales.get(title)].append(title)
-        elif len(turns := [column for column in cells if _TURN.sub("", column) == title]) > 1:
+        elif len(turns := [column for column in cells if _TURN_SUFFIX.sub("", column) == title]) > 1:
             range_ = (0, 100) if title.endswith("%") else table.scales.get(turns[0])
             chart = Chart(table.name, table.title, "turn", title, y_range=range_)
             for at, key in enumerate(keys):
                 values = [cells[turn][at] for turn in turns]
                 chart.series.append(Series.of(" ".join(key) or title, range(1, len(turns) + 1), values))
-            drawn.append(chart)
+            charts.append(chart)
     for (is_share, scale), titles in by_scale.items():
-        of_scale = "mean" if scale is None else f"mean, from {scale[0]:g} to {scale[1]:g}"
-        label = titles[0] if len(titles) == 1 else "%" if is_share else of_scale
+        scale_label = "mean" if scale is None else f"mean, from {scale[0]:g} to {scale[1]:g}"
+        label = titles[0] if len(titles) == 1 else "%" if is_share else scale_label
         bars: dict[str, dict[str, Estimate | None]] = defaultdict(dict)
         for title, (at, key) in product(titles, enumerate(keys)):
             series, name = ("all", title) if not key else (title, " ".join(key))
@@ -426,11 +429,11 @@ def charts_of(table: Table, charted: Sequence[str] | None = None) -> list[Chart]
         chart.names = list(dict.fromkeys(name for values in bars.values() for name in values))
         for series, by_name in bars.items():
             chart.series.append(Series.of(series, range(len(chart.names)), [by_name.get(name) for name in chart.names]))
-        drawn.append(chart)
-    return [chart for chart in drawn if any(y is not None for series in chart.series for y in series.y)]
+        charts.append(chart)
+    return [chart for chart in charts if any(y is not None for series in chart.series for y in series.y)]
 
 
-def _drawable(cell: Cell, title: str) -> Estimate | None:
+def _to_estimate(cell: Cell, title: str) -> Estimate | None:
     """Return a cell as an estimate, in per cent if the column's title ends in `%`; `None` for an empty cell."""
     factor = 100 if title.endswith("%") else 1
     if isinstance(cell, Estimate):

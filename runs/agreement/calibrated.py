@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from dialoom.graphs import Estimate, Table, WithFacets, WithJudging
-from dialoom.graphs.tables.statistics import FEWEST, Tally, student
+from dialoom.graphs.tables.statistics import MIN_UNITS, Tally, student_quantile
 from dialoom.graphs.tables.table import Cell
 from dialoom.grouping import grouped
 from dialoom.runs.errors import RunError
@@ -216,7 +216,7 @@ def _differences(first: _Calibrated, other: _Calibrated) -> Iterator[CalibratedS
             for id_, each in one.items()
             if id_ in two
         }
-        if sum(label is not None for _, _, label in keyed.values()) >= FEWEST:
+        if sum(label is not None for _, _, label in keyed.values()) >= MIN_UNITS:
             judge = sum(score[0] for score, _, _ in keyed.values()) / len(keyed)
             reach = scale.high - scale.low
             yield _calibrated(other.label, group, keyed, judge, (-reach, reach), is_verdict=False)
@@ -273,7 +273,9 @@ def _calibrated(
     own_labels = [(score, unit, (own - low) / reach) for score, unit, own in keyed.values() if own is not None]
     means = [(unit, mean_of[score]) for score, unit, _ in keyed.values()]
     units = {unit for _, unit, _ in own_labels}
-    quantile = QUANTILE if is_verdict and len(units) == number else max(QUANTILE, student(max(len(units) - 1, 4)))
+    quantile = (
+        QUANTILE if is_verdict and len(units) == number else max(QUANTILE, student_quantile(max(len(units) - 1, 4)))
+    )
     designs = (
         design_effect(((unit, own) for _, unit, own in own_labels), sum(own for _, _, own in own_labels) / number),
         design_effect(((unit, own - mean_of[score]) for score, unit, own in own_labels), 0.0),
@@ -283,7 +285,7 @@ def _calibrated(
     by_itself = calibrate(
         Strata.unweighted([own for _, _, own in own_labels]), step=1 / reach, quantile=quantile, designs=designs
     )
-    is_enough = len(units) >= FEWEST
+    is_enough = len(units) >= MIN_UNITS
 
     def estimate(n: int, mean: Floats, *ends: Floats) -> Estimate:
         first, last = (low + reach * float(end) if is_enough else None for end in ends)
@@ -301,7 +303,7 @@ _NOTE = (
     "inference). The estimate is unbiased whatever errors the judge makes, if the labelled items were drawn at random, "
     "or at random among those of equal scores. Labels alone: their plain mean, which is unbiased only if they "
     "were drawn at random among all items. In brackets: 95 % intervals, clustered by scenario or person (none for "
-    f"fewer than {FEWEST} of these)."
+    f"fewer than {MIN_UNITS} of these)."
 )
 _NOTE_OF_WORTH = (
     "Worth: the number of labels that would give the same interval without the judge. More: the number of further "

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialoom.graphs import Episode, Judgement, Table, WithJudging
-from dialoom.graphs.tables.statistics import FEWEST, RESAMPLES
+from dialoom.graphs.tables.statistics import MIN_UNITS, RESAMPLES
 from dialoom.inputs import DataError
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.conversations import Group, Item, items_of
@@ -369,7 +369,8 @@ _ONE_VALUE = (
     "undefined, or 0 whatever labels the others gave."
 )
 _NO_INTERVAL = (
-    f"Intervals are omitted if they are not informative: for fewer than {FEWEST} items, and if the width is zero, as "
+    f"Intervals are omitted if they are not informative: for fewer than {MIN_UNITS} items, and if the width is "
+    "zero, as "
     "at full agreement."
 )
 

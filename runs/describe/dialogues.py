@@ -13,14 +13,14 @@ from dialoom.graphs.gate import reduced_shares
 from dialoom.graphs.gate.talk import language_of
 from dialoom.graphs.personal_data import PersonalDatum, finder
 from dialoom.graphs.tables.diversity import (
-    MOST_COMPARED,
+    MAX_COMPARED_TEXTS,
     SAMPLE_WORDS,
     SAMPLES,
     LexicalDiversity,
-    published,
-    varied,
+    compute_diversity,
+    compute_published_diversity,
 )
-from dialoom.graphs.tables.table import EMPTY, Cell
+from dialoom.graphs.tables.table import EMPTY_LABEL, Cell
 from dialoom.personas.similarity import DrawnTexts
 from dialoom.runs.export.shortcuts import PairSample, shortcut_table
 from dialoom.text import counted as amount
@@ -175,13 +175,13 @@ def _lexical(counted: DialogueCount) -> Table:
     if len(drawn) > 1:
         drawn = {**drawn, "all": [text for texts in drawn.values() for text in texts]}
     for role, texts in drawn.items():
-        table.rows.append([role, "words", *_figures(varied(texts))])
+        table.rows.append([role, "words", *_figures(compute_diversity(texts))])
     if drawn:
         role, texts = list(drawn.items())[-1]
-        table.rows.append([role, "as published", *_figures(published(texts))])
+        table.rows.append([role, "as published", *_figures(compute_published_diversity(texts))])
     table.notes += [
         "Dist-n: share of distinct n-grams among all; Ent-4: entropy of 4-grams in nats; Self-BLEU: how similar a line "
-        f"is to the others (of at most {MOST_COMPARED:,} lines). The first two fall with the number of words, so "
+        f"is to the others (of at most {MAX_COMPARED_TEXTS:,} lines). The first two fall with the number of words, so "
         "compare sets of similar size.",
         f"As published (PersonaLens, table 10, after Joko et al. 2024): means over {SAMPLES} samples of "
         f"{SAMPLE_WORDS:,} words; Self-BLEU of characters instead of words.",
@@ -236,7 +236,7 @@ def _facets(counted: DialogueCount) -> Table:
     for name, counts in counted.facets.items():
         ranked = counts.most_common()
         (first, most), (last, least) = ranked[0], ranked[-1]
-        table.rows.append([name, len(counts), first[:60] or EMPTY, most, last[:60] or EMPTY, least])
+        table.rows.append([name, len(counts), first[:60] or EMPTY_LABEL, most, last[:60] or EMPTY_LABEL, least])
     if any(len(counts) == _MOST_VALUES for counts in counted.facets.values()):
         table.notes.append(f"At most {_MOST_VALUES} values of a facet are counted separately.")
     return table

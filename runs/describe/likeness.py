@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dialoom.graphs import Chart, Estimate, Series, Table
 from dialoom.graphs.gate.talk import UNSPLIT, is_written_in, may_be_english, spelt, units_of, words_of
 from dialoom.graphs.outcome import USER
-from dialoom.graphs.tables.statistics import FEWEST, percentiles
+from dialoom.graphs.tables.statistics import MIN_UNITS, percentile_interval
 from dialoom.graphs.traits import disclosed, pushed_back, share, words_per_line
 from dialoom.runs.errors import RunError
 
@@ -47,7 +47,8 @@ _DISTANCE = (
     "the real ones; 0 means equal distributions; users who are all alike are far from varied users even if the means "
     "agree. n: the dialogues with a value in the set that has fewer. In brackets: 95 % intervals, bootstrapped over "
     "dialogues, which count as independent, also trials of one scenario (none for fewer than "
-    f"{FEWEST}). By chance: the mean distance between two samples of the real dialogues, drawn with replacement, one "
+    f"{MIN_UNITS}). By chance: the mean distance between two samples of the real dialogues, drawn with "
+    "replacement, one "
     "as large as the simulated set and one as large as the real set; simulated users with the same distribution as "
     "real ones would be about that far away."
 )
@@ -136,7 +137,7 @@ def likeness(simulated: Dataset, real: Dataset) -> tuple[Table, Chart]:
         drawn = zip(*resamples, strict=True)
         pairs = ([_known(one[at, place]) for one, at in zip(sets, each, strict=True)] for each in drawn)
         resampled = np.array([_distance(one, other) / spread for one, other in pairs if len(one) and len(other)])
-        enough = min(len(of_simulated), len(of_real)) >= FEWEST
+        enough = min(len(of_simulated), len(of_real)) >= MIN_UNITS
         estimate = _estimate(min(len(of_simulated), len(of_real)), distance, resampled, enough)
         chance = _by_chance(of_real, len(of_simulated)) / spread
         table.rows.append([name, _mean(of_simulated), _mean(of_real), estimate, chance])
@@ -146,7 +147,7 @@ def likeness(simulated: Dataset, real: Dataset) -> tuple[Table, Chart]:
         count = min(each.n for each, _, _ in found)
         whole = sum(each.mean for each, _, _ in found) / len(found)
         together = np.mean([each for _, _, each in found], axis=0)
-        overall = _estimate(count, whole, together, count >= FEWEST)
+        overall = _estimate(count, whole, together, count >= MIN_UNITS)
         table.rows.append(["all: mean distance", None, None, overall, sum(each for _, each, _ in found) / len(found)])
     return table, _chart(table)
 
@@ -209,7 +210,7 @@ def _estimate(n: int, distance: float, resampled: NDArray[np.float64], is_enough
     """
     if not is_enough:
         return Estimate(n, distance, None, None)
-    (low, high), middle = percentiles(resampled), sorted(resampled)[len(resampled) // 2]
+    (low, high), middle = percentile_interval(resampled), sorted(resampled)[len(resampled) // 2]
     return Estimate(n, distance, max(0.0, distance + low - middle), distance + high - middle)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.graphs import Line, Table
-from dialoom.graphs.tables.diversity import SAMPLE_WORDS, SAMPLES, published, varied
+from dialoom.graphs.tables.diversity import SAMPLE_WORDS, SAMPLES, compute_diversity, compute_published_diversity
 from dialoom.graphs.tables.table import Cell
 from dialoom.personas import PersonaLensRelease
 from dialoom.personas.release import MOST_TEXTS, Census
@@ -77,7 +77,7 @@ def _texts(census: Census) -> Table:
     columns = ["texts", "measured", "n", "words", "Dist-1", "Dist-2", "Ent-4", "Self-BLEU"]
     table = Table("texts", "Variety of the written texts (table 10)", columns, decimals=dict.fromkeys(columns[4:], 3))
     for what, drawn in census.texts.items():
-        for how, measure in (("as published", published), ("words", varied)):
+        for how, measure in (("as published", compute_published_diversity), ("words", compute_diversity)):
             found = measure(drawn.texts)
             row: list[Cell] = [what, how, found.texts, found.words]
             table.rows.append([*row, found.dist_1, found.dist_2, found.ent_4, found.self_bleu])

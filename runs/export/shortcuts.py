@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialoom.graphs import Estimate, Table
-from dialoom.graphs.tables.statistics import FEWEST
+from dialoom.graphs.tables.statistics import MIN_UNITS
 from dialoom.grouping import nested
 
 MOST_PEOPLE, MOST_PROMPTS = 300, 20
@@ -124,8 +124,8 @@ def shortcut_table(sample: PairSample) -> Table | None:
     table = Table("shortcuts", "What separates chosen from rejected replies", ["by", "AUC", "same prompt"])
     warned = []
     for name, features, fewest in (
-        ("length", lengths, FEWEST),
-        ("punctuation", punctuation, FEWEST),
+        ("length", lengths, MIN_UNITS),
+        ("punctuation", punctuation, MIN_UNITS),
         ("words", words, FEWEST_FOR_WORDS),
     ):
         found = separation(people, features) if len(people) >= fewest else (None, None)
@@ -141,7 +141,7 @@ def shortcut_table(sample: PairSample) -> Table | None:
     if len(people) < FEWEST_FOR_WORDS:
         table.notes.append(
             f"The classifier of words cannot be estimated with {len(people)} people; it needs {FEWEST_FOR_WORDS}, "
-            f"and length and punctuation {FEWEST}."
+            f"and length and punctuation {MIN_UNITS}."
         )
     table.notes.append(
         "AUC: the probability that a chosen reply scores higher than a rejected one; 0.5 if nothing separates them. "

@@ -12,7 +12,7 @@ from typing import Any
 from dialoom.graphs import Judgement, Outcome, Recipe, Table, WithFacets, WithJudging
 from dialoom.graphs.outcome import numbers_of, turn_ends
 from dialoom.graphs.tables.statistics import (
-    FEWEST,
+    MIN_UNITS,
     PairedDifference,
     holm,
     is_constant,
@@ -126,7 +126,7 @@ def differences(
         further = "" if units == "scenarios" else f", from further {units} too"
         table.notes.append(f"An interval half as wide would take about four times as many scenarios: {more}{further}.")
     table.notes += notes_on_turns(rows)
-    table.notes += [*([_BY_FACETS] if by_facets else []), _TESTED.format(units=units, fewest=FEWEST)]
+    table.notes += [*([_BY_FACETS] if by_facets else []), _TESTED.format(units=units, fewest=MIN_UNITS)]
     return [table]
 
 

@@ -17,8 +17,8 @@ import yaml
 from dialoom.graphs import Episode, Estimate, Judge, Judgement, Table, WithFacets, WithJudging, WithLabels, WithRoles
 from dialoom.graphs.gate.talk import PromptWords, runs_of, words_of
 from dialoom.graphs.outcome import Subject, by_subject
-from dialoom.graphs.tables.statistics import FEWEST, Tally
-from dialoom.graphs.tables.table import CONSTANT, DOUBTFUL
+from dialoom.graphs.tables.statistics import MIN_UNITS, Tally
+from dialoom.graphs.tables.table import CONSTANT_MARK, DOUBTFUL_MARK
 from dialoom.grouping import grouped
 from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store import judges_of
@@ -98,7 +98,7 @@ class Health:
     @property
     def marks(self) -> str:
         """The marks for its figures: one if its scores are constant, one if it fails any other check."""
-        return f"{CONSTANT if _CONSTANT in self.failures() else ''}{DOUBTFUL if self.doubts else ''}"
+        return f"{CONSTANT_MARK if _CONSTANT in self.failures() else ''}{DOUBTFUL_MARK if self.doubts else ''}"
 
     @property
     def doubts(self) -> list[str]:
@@ -107,7 +107,7 @@ class Health:
 
     def failures(self) -> list[str]:
         """Return the failed checks as texts; no checks are made for fewer than five judgements."""
-        if self.unparsed.n < FEWEST:
+        if self.unparsed.n < MIN_UNITS:
             return []
         shares = (
             (self.unparsed, _MOST_UNPARSED, "unparsed"),
@@ -115,17 +115,17 @@ class Health:
             (self.contradictory, _MOST_CONTRADICTORY, "explanations that contradict the score"),
         )
         scores = {score for score, _, _ in self.scored}
-        is_constant = self.n >= FEWEST and len(scores) == 1 and not (self.is_label and 0.0 in scores)
+        is_constant = self.n >= MIN_UNITS and len(scores) == 1 and not (self.is_label and 0.0 in scores)
         agreed, placed = _mean(self.repeated), _mean(self.placed)
         checks = (
             (is_constant, _CONSTANT),
             *(((share := _mean(tally)) > most, f"{100 * share:.3g} % {what}") for tally, most, what in shares),
             (
-                self.repeated.n >= FEWEST and agreed < _LEAST_REPEATED,
+                self.repeated.n >= MIN_UNITS and agreed < _LEAST_REPEATED,
                 f"only {100 * agreed:.3g} % of repeated judgements agree",
             ),
             (
-                self.placed.n >= FEWEST and placed > _MOST_PLACED,
+                self.placed.n >= MIN_UNITS and placed > _MOST_PLACED,
                 f"{100 * placed:.3g} % of comparisons depend on the order",
             ),
             (self.is_own, "judges text that it wrote itself"),
@@ -376,4 +376,4 @@ def mark_doubtful(
             if marked:
                 reasons[why].append(f"{each.shown}{f', {each.label}' if several else ''}")
         for why, whose in reasons.items():
-            table.notes.append(f"{DOUBTFUL} The judge of {'; '.join(whose)} fails a check: {why}.")
+            table.notes.append(f"{DOUBTFUL_MARK} The judge of {'; '.join(whose)} fails a check: {why}.")

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 from dialoom.graphs import Estimate, Table, Tally, WithFacets, WithJudging, intervals
 from dialoom.graphs.outcome import by_subject
-from dialoom.graphs.tables.statistics import FEWEST
+from dialoom.graphs.tables.statistics import MIN_UNITS
 from dialoom.graphs.tables.table import Cell
 from dialoom.grouping import grouped
 from dialoom.runs.reading.scenarios import Where
@@ -21,7 +21,7 @@ NEEDED = "Alpha and kappa are computed by libraries that are not installed here:
 _ALPHA = (
     "alpha: Krippendorff's alpha over items with a score in at least two sets, with squared distances between scores; "
     "1 is full agreement, 0 is chance agreement. A dash: undefined, for example because all scores are equal. Verdicts "
-    f"count as 1 and 0. Alpha's interval is bootstrapped over people or other units (none for fewer than {FEWEST})."
+    f"count as 1 and 0. Alpha's interval is bootstrapped over people or other units (none for fewer than {MIN_UNITS})."
 )
 
 
@@ -124,7 +124,8 @@ def comparison_table(run: RunFile, left: JudgementSet, right: JudgementSet, wher
 _COUNT_ONCE = "For shares of verdicts and of equal scores, judgements of one scenario (turns, trials) count as one."
 _KAPPA = (
     "kappa: Cohen's kappa, for scores with quadratic weights; its interval is asymptotic, as if pairs were independent "
-    f"(none for fewer than {FEWEST} pairs or at full agreement). A dash: one of the two sets has only a single score, "
+    f"(none for fewer than {MIN_UNITS} pairs or at full agreement). A dash: one of the two sets has only a single "
+    "score, "
     "so kappa is not informative."
 )
 

@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialoom.graphs import Estimate
-from dialoom.graphs.tables.statistics import FEWEST, LEVEL, RESAMPLES, percentiles
+from dialoom.graphs.tables.statistics import CONFIDENCE_LEVEL, MIN_UNITS, RESAMPLES, percentile_interval
 from dialoom.runs.errors import RunError
 
 Codes = NDArray[np.int64]
 """Labels: a row per item, a column per rater; values from 0, and -1 for a missing label."""
 MISSING = -1
-_Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+_Z = NormalDist().inv_cdf((1 + CONFIDENCE_LEVEL) / 2)
 _ZERO_WIDTH = 1e-6
 """Maximum width of an interval that counts as zero, which allows for rounding."""
 
@@ -52,7 +52,7 @@ class Interval:
     @classmethod
     def between(cls, value: float, low: float, high: float, n: int, skipped: int = 0) -> Interval:
         """Return a kappa of `n` items, with its interval if that is informative."""
-        is_informative = n >= FEWEST and high - low > _ZERO_WIDTH
+        is_informative = n >= MIN_UNITS and high - low > _ZERO_WIDTH
         return cls(value, low, high, skipped) if is_informative else cls(value, None, None, skipped)
 
 
@@ -158,7 +158,7 @@ def _bootstrap(statistic: Callable[[Codes], float | None], n: int) -> Kappa:
     generator = np.random.default_rng(0)
     draws = (statistic(generator.integers(n, size=n)) for _ in range(RESAMPLES))
     values: Sequence[float] = [value for value in draws if value is not None]
-    tail = (1.0 - LEVEL) / 2.0
+    tail = (1.0 - CONFIDENCE_LEVEL) / 2.0
     low, high = np.quantile(values, [tail, 1.0 - tail])
     value = statistic(np.arange(n))
     assert value is not None, "computed only if it is defined"
@@ -181,9 +181,9 @@ def alpha(things: Sequence[Sequence[float]], units: Sequence[Hashable] = ()) -> 
     metrics = require_statistics("nltk.metrics")
     labels = [(judge, thing, score) for thing, scores in enumerate(things) for judge, score in enumerate(scores)]
     found = float(metrics.agreement.AnnotationTask(labels, metrics.interval_distance).alpha())
-    if len({*units}) < FEWEST:
+    if len({*units}) < MIN_UNITS:
         return Estimate(len(things), found, None, None)
-    return Estimate(len(things), found, *percentiles(_resampled(things, units)))
+    return Estimate(len(things), found, *percentile_interval(_resampled(things, units)))
 
 
 def _resampled(things: Sequence[Sequence[float]], units: Sequence[Hashable]) -> NDArray[np.float64]:

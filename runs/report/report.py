@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from dialoom.errors import Advice
 from dialoom.graphs import Chart, Estimate, Table
-from dialoom.graphs.tables.table import CONSTANT, DOUBTFUL, Cell
+from dialoom.graphs.tables.table import CONSTANT_MARK, DOUBTFUL_MARK, Cell
 from dialoom.outputs import OutputError, binary_output, file_name, make_folder, text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import all_scenarios
@@ -30,7 +30,7 @@ from .reported import notes_on_runs, reported_runs
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _XML = re.compile(r"^.*?(?=<svg)", re.DOTALL)
-_MARKS = f"{CONSTANT}?{DOUBTFUL}?"
+_MARKS = f"{CONSTANT_MARK}?{DOUBTFUL_MARK}?"
 _ESTIMATE = re.compile(rf"^(-?[\d.,]+{_MARKS})(?: (\[[^\]]*\]))?(?: (n=[\d,]+))$")
 _NUMBER = re.compile(rf"^[-\u2013]?[\d.,]*\d%?{_MARKS}(?: \[.*)?(?: n=[\d,]+)?$|^\u2013$")
 
@@ -273,7 +273,7 @@ def text_of(cell: Cell, column: str, decimals: int | None = None) -> str:
     if isinstance(cell, Estimate):
         ends = [f"{factor * end:z.{places}f}" for end in (cell.low, cell.high) if end is not None]
         interval = f" [{', '.join(ends)}]" if ends else ""
-        marks = f"{CONSTANT if cell.is_constant else ''}{DOUBTFUL if cell.is_doubtful else ''}"
+        marks = f"{CONSTANT_MARK if cell.is_constant else ''}{DOUBTFUL_MARK if cell.is_doubtful else ''}"
         return f"{factor * cell.mean:z.{places}f}{marks}{interval} n={cell.n:,}"
     if isinstance(cell, float):
         return f"{factor * cell:z.{places}f}"

@@ -14,7 +14,7 @@ from dialoom.graphs import Episode, Estimate, Recipe, WithFacets, WithJudging, W
 from dialoom.graphs.outcome import USER
 from dialoom.graphs.simulation import Simulation
 from dialoom.graphs.tables.statistics import Tally, holm
-from dialoom.graphs.tables.table import DOUBTFUL
+from dialoom.graphs.tables.table import DOUBTFUL_MARK
 from dialoom.roles import ModelBinding
 from dialoom.runs.configuration.trust import recipe_references
 from dialoom.runs.errors import RunError
@@ -126,7 +126,7 @@ class Checked:
             return "no score"
         found, text = self.estimate, _number if self.alone is None else _change
         ends = [text(end, self.is_share) for end in (found.low, found.high) if end is not None]
-        mark, interval = DOUBTFUL if found.is_doubtful else "", f"[{', '.join(ends)}]" if ends else "no interval"
+        mark, interval = DOUBTFUL_MARK if found.is_doubtful else "", f"[{', '.join(ends)}]" if ends else "no interval"
         mean = text(found.mean, self.is_share)
         if self.alone is None:
             return f"{mean}{mark} {interval} n={found.n}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from dialoom.graphs import Table, WithFacets, WithJudging
 from dialoom.graphs.outcome import scenario_of
-from dialoom.graphs.tables.statistics import TRIALS_COUNT_ONCE, Estimate, Tally, is_constant
+from dialoom.graphs.tables.statistics import TRIALS_NOTE, Estimate, Tally, is_constant
 from dialoom.grouping import grouped
 from dialoom.runs.reading.scenarios import selected
 
@@ -75,7 +75,7 @@ def warn_of_narrow_intervals(tables: Sequence[Table], reported: Sequence[Reporte
     times = max(each.run.config.trials * len(each.run.config.players) for each in reported)
     for table in tables if times > 1 else ():
         cells = (cell for row in table.rows for cell in row if isinstance(cell, Estimate))
-        if TRIALS_COUNT_ONCE not in table.notes and any(cell.low is not None for cell in cells):
+        if TRIALS_NOTE not in table.notes and any(cell.low is not None for cell in cells):
             table.warnings.append(_TOO_NARROW.format(times=times))
 
 

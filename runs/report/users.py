@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 
 from dialoom.graphs import Estimate, Recipe, Table, WithFacets, WithJudging
 from dialoom.graphs.outcome import USER, USER_MODEL
-from dialoom.graphs.tables.statistics import FEWEST, LEVEL, RESAMPLES, Tally, intervals, percentiles, widening
+from dialoom.graphs.tables.statistics import (
+    CONFIDENCE_LEVEL,
+    MIN_UNITS,
+    RESAMPLES,
+    Tally,
+    intervals,
+    percentile_interval,
+    widening_factor,
+)
 from dialoom.grouping import grouped
 from dialoom.runs.reading.scenarios import selected
 
@@ -146,7 +154,7 @@ def _ranking(read: Sequence[_Scores], users: Sequence[str], units: str) -> Table
     """Return the table that compares the rankings of assistants with each user model."""
     columns = ["metric", "assistants", "user models", "scenarios", "tau", "same order"]
     table = Table(RANKING, "Ranking of the assistants with each user model", columns)
-    table.notes = [_TAU.format(units=units, fewest=FEWEST)]
+    table.notes = [_TAU.format(units=units, fewest=MIN_UNITS)]
     for what in (each for each in read[0].means if not each.endswith(f"({USER})")):  # the scores of the assistants
         by_run = [[scores.means.get(what, {}).get(user, {}) for user in users] for scores in read]
         first = by_run[0][0]
@@ -216,9 +224,9 @@ def shares_of_variance(
     share, low, high = of_users / whole, None, None
     if count >= FEWEST_OF_VARIANCE:
         parts = components(_drawn(count), 2)
-        first, last = percentiles(parts[0] / np.maximum(sum(parts), 1e-12))
+        first, last = percentile_interval(parts[0] / np.maximum(sum(parts), 1e-12))
         if last - first > 1e-9:
-            factor, odds = widening(count), share / max(1 - share, 1e-12)
+            factor, odds = widening_factor(count), share / max(1 - share, 1e-12)
             reflected = odds * max(odds * (1 - last) / max(last, 1e-12), 1 / _MOST_ODDS) ** factor
             low = max(0.0, min(share + factor * (first - share), reflected / (1 + reflected), share))
             high = min(1.0, max(share + factor * (last - share), share))
@@ -267,10 +275,10 @@ def rank_agreement(scores: Sequence[Sequence[Sequence[float]]], units: Sequence[
     whole, low, high = float(tau(apart)[0]), None, None
     if math.isnan(whole):
         return None
-    if count >= FEWEST:
-        resampled = apart + widening(count) * (differences(_drawn(count)) - apart)
-        low, high = percentiles(np.nan_to_num(tau(resampled)))
-        higher, lower = ((side > 1e-9).mean(axis=0) > (1 + LEVEL) / 2 for side in (resampled, -resampled))
+    if count >= MIN_UNITS:
+        resampled = apart + widening_factor(count) * (differences(_drawn(count)) - apart)
+        low, high = percentile_interval(np.nan_to_num(tau(resampled)))
+        higher, lower = ((side > 1e-9).mean(axis=0) > (1 + CONFIDENCE_LEVEL) / 2 for side in (resampled, -resampled))
         known = higher.astype(float) - lower  # pairs of assistants x user models
         users = itertools.combinations(range(known.shape[1]), 2)
         products = np.array([known[:, one] * known[:, other] for one, other in users])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.graphs import Chart, Estimate, Table, WithFacets, WithReport, WithRoles
-from dialoom.graphs.tables.statistics import FEWEST, holm
+from dialoom.graphs.tables.statistics import MIN_UNITS, holm
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import Report, can_draw
@@ -54,7 +54,8 @@ _NOTE = (
     "Each assistant compared with the first, {first}, on the scenarios that both have finished. "
     "Differences of percentages are in percentage points. In brackets: 95 % intervals, bootstrapped over {units}, "
     "drawing all differences of a unit together, because they are not independent, and widened for few of them as by "
-    f"Student's t (none for fewer than {FEWEST}). p: from the same bootstrap, with Holm's correction for all rows of "
+    f"Student's t (none for fewer than {MIN_UNITS}). p: from the same bootstrap, with Holm's correction for all "
+    "rows of "
     f"this table together; below {ALPHA} a difference counts as significant."
 )
 

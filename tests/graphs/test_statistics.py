@@ -17,8 +17,8 @@ from dialoom import Check, Episode, Judgement, Line, Outcome
 from dialoom.graphs import Estimate, Table, Tally, side_by_side
 from dialoom.graphs.personalens import RECIPE
 from dialoom.graphs.tables import (
-    Counted,
     Pivot,
+    ScenarioFilter,
     count,
     holm,
     mean,
@@ -28,7 +28,7 @@ from dialoom.graphs.tables import (
     share_of,
     wilson,
 )
-from dialoom.graphs.tables.table import verdicts_with
+from dialoom.graphs.tables.table import find_verdict_combinations
 from tests.graphs.support import Support, judge, played_by
 
 scores = st.lists(st.integers(min_value=1, max_value=5), min_size=1, max_size=60)
@@ -349,8 +349,8 @@ def test_figure_records_which_scenarios_it_counts(tmp_path: Path) -> None:
     cells = dict(zip(table.columns, table.rows[0], strict=True))
     assert (cells["all"], cells["by marker"], cells["by limit"], cells["long"]) == (len(run), len(run), 0, 0)
     assert table.counted == {
-        "by limit": Counted(ended_by="max_turns"),
-        "unheard of": Counted("unheard of", "assistant"),
+        "by limit": ScenarioFilter(ended_by="max_turns"),
+        "unheard of": ScenarioFilter("unheard of", "assistant"),
     }
     assert table.chosen == {"long": None}
 
@@ -385,7 +385,7 @@ def _is_correct(verdicts: Mapping[str, bool | None]) -> bool:
 
 
 def test_verdicts_that_imply_a_condition_are_minimal() -> None:
-    found = verdicts_with(("kept", "named", "true"), _is_correct)
+    found = find_verdict_combinations(("kept", "named", "true"), _is_correct)
     assert [*found] == [{"kept": True, "named": False}, {"kept": True, "true": True}]
 
 
@@ -394,17 +394,17 @@ def test_counted_scenarios_are_selected_by_their_expression(tmp_path: Path) -> N
     models: dict[str, Any] = {"user": played_by(["I want it.", "Thanks. DONE"]), "assistant": played_by(["Done."])}
     run = dialoom.play(Support, path=tmp_path / "run.db", models={**models, "judge": judge})
 
-    def selected(counted: Counted) -> int:
+    def selected(counted: ScenarioFilter) -> int:
         return len(list(run.episodes(where=counted.expression)))
 
-    assert selected(Counted("resolved", "assistant")) == len(run) == 2
-    assert selected(Counted("tone", "assistant", "ok", by_turn=True)) == len(run)
-    assert selected(Counted("tone", "assistant", "ok", by_turn=False)) == 0
-    assert selected(Counted(status="unparsed")) == 0
-    assert selected(Counted(is_judged=True)) == len(run) and selected(Counted(is_judged=False)) == 0
-    assert selected(Counted(other_than={"goal": "return a kettle"})) == 1
-    assert selected(Counted(verdicts=[{"resolved": True, "gave_number": False}, {"resolved": None}])) == len(run)
-    assert selected(Counted(verdicts=[{"resolved": False}])) == 0
+    assert selected(ScenarioFilter("resolved", "assistant")) == len(run) == 2
+    assert selected(ScenarioFilter("tone", "assistant", "ok", by_turn=True)) == len(run)
+    assert selected(ScenarioFilter("tone", "assistant", "ok", by_turn=False)) == 0
+    assert selected(ScenarioFilter(status="unparsed")) == 0
+    assert selected(ScenarioFilter(is_judged=True)) == len(run) and selected(ScenarioFilter(is_judged=False)) == 0
+    assert selected(ScenarioFilter(other_than={"goal": "return a kettle"})) == 1
+    assert selected(ScenarioFilter(verdicts=[{"resolved": True, "gave_number": False}, {"resolved": None}])) == len(run)
+    assert selected(ScenarioFilter(verdicts=[{"resolved": False}])) == 0
 
 
 @pytest.mark.parametrize("people", [5, 12])

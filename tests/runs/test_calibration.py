@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import dialoom
 from dialoom import DialoomError, Run
-from dialoom.graphs.tables.statistics import student, wilson
+from dialoom.graphs.tables.statistics import student_quantile, wilson
 from dialoom.runs.agreement.calibration import (
     Calibration,
     Strata,
@@ -115,7 +115,7 @@ def test_intervals_of_scores_cover_the_truth(size: int, shape: list[float]) -> N
         for each in chosen:
             labels.setdefault((float(judge[each]),), []).append(people[each] / 4)
         strata, _ = stratified(Counter((float(each),) for each in judge), labels, most=most_strata(size))
-        found = calibrate(strata, step=0.25, quantile=max(2.0, student(size - 1)))
+        found = calibrate(strata, step=0.25, quantile=max(2.0, student_quantile(size - 1)))
         covered += bool(found.low <= truth <= found.high)
         widths += float(found.high - found.low)
         alone += float(found.alone_high - found.alone_low)
@@ -140,7 +140,7 @@ def test_mean_of_verdicts_equals_that_of_ppi_with_the_tuned_weight() -> None:
 def test_quantiles_equal_those_of_students_t() -> None:
     from scipy.stats import t  # type: ignore[import-untyped]
 
-    assert [student(degrees) for degrees in (4, 5, 10, 100)] == pytest.approx(
+    assert [student_quantile(degrees) for degrees in (4, 5, 10, 100)] == pytest.approx(
         [t.ppf(0.975, degrees) for degrees in (4, 5, 10, 100)], abs=0.01
     )
 

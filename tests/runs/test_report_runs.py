@@ -10,7 +10,7 @@ import pytest
 
 from dialoom.cli.reporting import print_tables
 from dialoom.graphs import Chart, Estimate, FittedLine, Series, Table
-from dialoom.graphs.tables.table import ChartKind, charts_of
+from dialoom.graphs.tables.table import ChartKind, build_charts
 from dialoom.runs.report import Report, draw, markdown, text_of
 from dialoom.runs.report.report import page
 
@@ -135,13 +135,13 @@ def test_charted_columns_are_drawn_by_scale_and_over_turns() -> None:
     table.charted, table.scales = ["TCR %", "P", "tone"], {"P": (1, 4), "tone": (1, 4)}
     share, tone = Estimate(4, 0.25, 0.1, 0.4), Estimate(4, 2.0, 1.5, 2.5)
     table.rows = [["base", "single", share, tone, None, None, None], ["base", "multi", None, 3.0, tone, tone, tone]]
-    shares, scores = charts_of(table)
+    shares, scores = build_charts(table)
     assert (shares.y_range, [*shares.names]) == ((0, 100), ["single", "multi"])
     (series,) = shares.series
     assert (series.label, [*series.y], [*series.low]) == ("base", [25.0, None], [10.0, None])
     assert (scores.y_range, [*scores.names]) == ((1, 4), ["base single", "base multi"])
     assert {each.label: [*each.y] for each in scores.series} == {"P": [2.0, 3.0], "tone": [None, 2.0]}
     table.columns = ["setting", "kind", "TCR %", "level", "tone", "P turn 1", "P turn 2"]
-    (lines,) = charts_of(table, ["P"])
+    (lines,) = build_charts(table, ["P"])
     assert (lines.kind, [[*each.y] for each in lines.series]) == ("lines", [[None, None], [2.0, 2.0]])
     assert set(draw(lines)) == set(draw(shares)) == {"png", "svg", "pdf"}

@@ -17,7 +17,7 @@ import dialoom
 from dialoom.graphs import Estimate, Table
 from dialoom.graphs.prefeval import PrefEval
 from dialoom.graphs.tables import Runs, share_of
-from dialoom.graphs.tables.statistics import TRIALS_COUNT_ONCE, wilson
+from dialoom.graphs.tables.statistics import TRIALS_NOTE, wilson
 from dialoom.runs.report.trials import pass_at, pass_hat, passed, variance_shares
 from tests.conftest import ROOT, Command
 from tests.runs.workers.local_cluster import local_cluster
@@ -197,7 +197,7 @@ def test_intervals_count_scenarios_or_are_marked(run: dialoom.Run, tmp_path: Pat
     )
     options = {"limit": 6, "turns": (2,)}
     others = dialoom.play(PrefEval(), path=tmp_path / "run.db", options=options, trials=3, seed=1).report().tables
-    assert any(TRIALS_COUNT_ONCE in table.notes for table in others)
+    assert any(TRIALS_NOTE in table.notes for table in others)
     assert not any(table.warnings for table in others)
 
     class Naive(PrefEval):

@@ -16,7 +16,7 @@ from dialoom.graphs import Estimate, Table
 from dialoom.graphs.apollo import RECIPE
 from dialoom.graphs.apollo.report import ApolloResults, HistorySize, Sample, accuracy, f1, gains
 from dialoom.graphs.tables import paired_difference
-from dialoom.graphs.tables.statistics import TRIALS_COUNT_ONCE, student
+from dialoom.graphs.tables.statistics import TRIALS_NOTE, student_quantile
 from tests.graphs.apollo.invented import source
 from tests.graphs.apollo.players import Agent, gold_lines, played
 
@@ -98,7 +98,7 @@ def test_mean_over_lengths_resamples_pairs() -> None:
     assert isinstance(short, Estimate) and isinstance(mean, Estimate)
     assert (short.n, mean.n) == (6, 12)
     assert short.low is not None and round(short.low, 3) == 0.188, "Wilson's interval of 3 of 6"
-    half = (5 / 6 - 1 / 2) * (6 / 5) ** 0.5 * student(5) / student(10**9)
+    half = (5 / 6 - 1 / 2) * (6 / 5) ** 0.5 * student_quantile(5) / student_quantile(10**9)
     assert (mean.low, mean.high) == pytest.approx((0.5 - half, 0.5 + half)), "the interval of six pairs"
 
 
@@ -112,7 +112,7 @@ def test_trials_are_resampled_with_their_pair_and_compared_with_the_same_trial()
     found = tables(*made)
     ((*_, gain, p),) = found["frameworks"].rows
     assert isinstance(gain, Estimate) and gain.n == 12 and gain.mean == pytest.approx(5 / 12) and p is not None
-    assert all(TRIALS_COUNT_ONCE in table.notes for table in found.values())
+    assert all(TRIALS_NOTE in table.notes for table in found.values())
 
 
 def test_forms_query_kinds_and_domains_have_rows() -> None:

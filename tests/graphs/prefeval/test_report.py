@@ -18,7 +18,7 @@ from dialoom.graphs.prefeval import RECIPE
 from dialoom.graphs.prefeval.report import charts, report_tables
 from dialoom.graphs.prefeval.results import CHECKERS, error_of, error_type
 from dialoom.graphs.tables import Cell
-from dialoom.graphs.tables.statistics import TRIALS_COUNT_ONCE
+from dialoom.graphs.tables.statistics import TRIALS_NOTE
 from dialoom.runs.agreement import agreement, read_labels, write_sample
 from dialoom.runs.store import RunFile
 from tests.graphs.prefeval.finished import RIGHT, UNAWARE, choice, item, right_of
@@ -186,7 +186,7 @@ def test_trials_of_an_item_count_once_in_intervals() -> None:
     ]
     alone, repeated = report(*once), report(*again)
     for name in ("accuracy", "generation-explicit-10-turns", "retrieval"):
-        assert TRIALS_COUNT_ONCE in repeated[name].notes and TRIALS_COUNT_ONCE not in alone[name].notes
+        assert TRIALS_NOTE in repeated[name].notes and TRIALS_NOTE not in alone[name].notes
         for first, second in zip(alone[name].rows[0], repeated[name].rows[0], strict=True):
             if isinstance(first, Estimate):
                 assert isinstance(second, Estimate) and second == replace(first, n=3 * first.n)

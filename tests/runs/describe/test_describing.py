@@ -16,7 +16,13 @@ from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
 import dialoom
 from dialoom import DialoomError
-from dialoom.graphs.tables.diversity import distinct, entropy, published, self_bleu, varied
+from dialoom.graphs.tables.diversity import (
+    compute_diversity,
+    compute_published_diversity,
+    distinct_share,
+    entropy,
+    self_bleu,
+)
 from dialoom.personas import samples
 from tests.conftest import REAL, Command, needs_real_data
 
@@ -268,13 +274,13 @@ def test_command_describes_the_people_of_a_release(dialoom: Command, tmp_path: P
 
 
 def test_lexical_measures_by_hand() -> None:
-    assert distinct([["a", "b", "a"]], 1) == pytest.approx(2 / 3)
-    assert distinct([["a", "b"], ["a", "b"]], 2) == pytest.approx(1 / 2), "no n-gram spans two texts"
+    assert distinct_share([["a", "b", "a"]], 1) == pytest.approx(2 / 3)
+    assert distinct_share([["a", "b"], ["a", "b"]], 2) == pytest.approx(1 / 2), "no n-gram spans two texts"
     assert entropy([list("abcd"), list("bcde")], 4) == pytest.approx(math.log(2))
-    assert distinct([], 1) is None and entropy([["a"]], 4) is None and self_bleu(["alone"]) is None
+    assert distinct_share([], 1) is None and entropy([["a"]], 4) is None and self_bleu(["alone"]) is None
     assert self_bleu(["the same line", "the same line"]) == pytest.approx(1.0)
     assert self_bleu(["abc", "xyz"]) == 0.0, "nothing in common"
-    assert published(["", " "]).dist_1 is None and varied([]).words == 0
+    assert compute_published_diversity(["", " "]).dist_1 is None and compute_diversity([]).words == 0
 
 
 def _bleu(texts: Sequence[str]) -> float:
@@ -296,7 +302,7 @@ def test_fast_self_bleu_equals_nltks(texts: list[str]) -> None:
 def test_published_figures_of_the_four_users() -> None:
     users = [REAL / "data" / "profile" / f"user{number}" for number in (2, 42, 874, 1041)]
     profiles = (json.loads((user / "profile.json").read_text()) for user in users)
-    summaries = published([text for profile in profiles for text in profile["interactions"].values()])
+    summaries = compute_published_diversity([text for profile in profiles for text in profile["interactions"].values()])
     assert (summaries.texts, round(summaries.dist_1 or 0, 6), round(summaries.dist_2 or 0, 5)) == (
         80,
         0.259225,
@@ -307,7 +313,7 @@ def test_published_figures_of_the_four_users() -> None:
     # A sample's last text is cut, and a short rest resembles no text: hundreds of other samples give 0.9251 to 0.9294.
     assert round(summaries.self_bleu or 0, 4) == 0.9251
     files = (json.loads((user / name).read_text()) for name in ("tasks.json", "tasks_md.json") for user in users)
-    intents = published([task["User Intent"] for file in files for task in file.values()])
+    intents = compute_published_diversity([task["User Intent"] for file in files for task in file.values()])
     found = [intents.dist_1, intents.dist_2, intents.ent_4, intents.self_bleu]
     assert (intents.texts, intents.words) == (304, 6150)
     assert [round(figure or 0, 6) for figure in found] == [0.102276, 0.246835, 7.365209, 0.99824]
