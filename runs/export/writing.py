@@ -158,6 +158,8 @@ def _write_files(rows: Rows, target: Path) -> tuple[int, RowCount]:
             text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=2) + "\n"
             with folder.text(*names) as file:
                 file.write(text)
+        if not written.rows:
+            _check_empty(rows, _ONLY)
     return written.rows, written
 
 
@@ -181,7 +183,9 @@ def _write_lists(rows: Rows, target: Path) -> tuple[int, RowCount]:
         for names in (each for each in begun if not each[-1].endswith(".jsonl")):
             with folder.text(*names, more=True) as file:
                 file.write("\n]\n")
-        if begun and (CARD,) not in begun:
+        if not begun:
+            _check_empty(rows, _ONLY)
+        elif (CARD,) not in begun:
             files = {"/".join(map(file_name, names)): count for names, count in begun.items()}
             with folder.text(CARD) as file:
                 file.write(Card(rows, files, total=total).text())

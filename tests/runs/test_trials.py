@@ -325,6 +325,9 @@ def test_folder_of_a_release_contains_one_trial(run: dialoom.Run, tmp_path: Path
     with pytest.raises(dialoom.DialoomError, match="this run has 3 trials of each; choose one, such as 'trial == 1'"):
         run.export("personalens", tmp_path / "all")
     run.export("personalens", tmp_path / "first", where="trial == 1")
+    with pytest.raises(dialoom.DialoomError, match="where trial == 9 selects no row of 18 finished scenarios"):
+        run.export("personalens", tmp_path / "none", where="trial == 9")
+    assert not (tmp_path / "none").exists()
     assert len([*(tmp_path / "first").rglob("*.json")]) == 6
 
 
