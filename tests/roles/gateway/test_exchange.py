@@ -390,11 +390,16 @@ def test_malformed_window_is_refused(dialoom: Command, wrong: str) -> None:
     assert done.stderr.startswith("dialoom: --context ") and " must be " in done.stderr
 
 
-@pytest.mark.parametrize("setting", [None, "False"])
+@pytest.mark.parametrize(
+    ("setting", "expected"), [(None, [False, True, False]), ("False", [True] * 3), ("True", [False] * 3)]
+)
 async def test_handler_is_chosen_only_for_calls_of_dialoom(
-    setting: str | None, monkeypatch: pytest.MonkeyPatch
+    setting: str | None, expected: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LiteLLM's own handler sends dialoom's calls; others go through OpenAI's client, which adds headers."""
+    """LiteLLM's own handler sends dialoom's calls; others go through OpenAI's client, which adds headers.
+
+    If the environment variable is set, it decides for all calls.
+    """
     monkeypatch.delenv(HANDLER, raising=False)
     if setting is not None:
         monkeypatch.setenv(HANDLER, setting)
@@ -405,7 +410,7 @@ async def test_handler_is_chosen_only_for_calls_of_dialoom(
         )
         await ask(request(server.url))
         is_of_openai = ["x-stainless-lang" in headers for headers in server.headers]
-    assert is_of_openai == [setting is not None, True, setting is not None]
+    assert is_of_openai == expected
     assert os.environ.get(HANDLER) == setting
 
 
