@@ -187,6 +187,20 @@ def test_task_in_the_second_or_third_person_is_a_leak(line: str, is_leaked: bool
 
 
 @pytest.mark.parametrize(
+    ("line", "is_leaked"),
+    [
+        ("Okay. You need to cancel a gym membership.", True),
+        ("So you need to cancel a gym membership?", False),
+        ("I read that you need to cancel a gym membership in writing.", False),
+    ],
+)
+def test_statement_that_addresses_the_user_as_the_task_does_is_a_leak(line: str, is_leaked: bool) -> None:
+    task = "You want your deposit back. You need to cancel a gym membership."
+    talk = Talk.of([Line(role="user", content=line)], Facts(languages=("en",), task=task))
+    assert any(fault.kind == "prompt_leak" for rule in RULES for fault in rule(talk)) == is_leaked
+
+
+@pytest.mark.parametrize(
     ("asked", "found"), [("好的，消息要短句还是列表？要不要标签？", []), ("好的，要什么样的？", [2])]
 )
 def test_words_about_form_are_a_leak_only_if_they_are_new(asked: str, found: list[int]) -> None:
