@@ -13,7 +13,7 @@ from dialoom.inputs import Frozen, Record
 from dialoom.prompts import FunctionCall
 from dialoom.prompts.messages import call_text
 
-KINDS: Mapping[str, str] = {
+FAULT_KINDS: Mapping[str, str] = {
     "echo": "a near-copy of a line of the other speaker",
     "repetition": "a near-copy of an earlier line of the same speaker",
     "loop": "nothing new for three turns",
@@ -34,7 +34,7 @@ KINDS: Mapping[str, str] = {
 """The kinds of faults that the rules detect, and their meanings."""
 
 
-BY_JUDGES = "copied_form"
+JUDGE_FAULT = "copied_form"
 """The kind of fault that concerns a judge's explanation instead of a dialogue."""
 
 USER = "user"
@@ -53,7 +53,7 @@ class DialogueFault(Record):
 
     Attributes:
         who: The role at fault, such as `user` or `assistant`.
-        kind: One of `KINDS`, of the recipe's own kinds, or of a reviewer's kinds.
+        kind: One of `FAULT_KINDS`, of the recipe's own kinds, or of a reviewer's kinds.
         message: The index of the message in the outcome, from 0; `None` for the whole conversation, or for a line
             outside its messages.
         where: A location defined by the recipe, such as the path of a tree; otherwise empty.
@@ -69,14 +69,14 @@ class DialogueFault(Record):
     sureness: float = Field(default=1.0, gt=0, le=1)
 
 
-def dialogue_faults(faults: Iterable[DialogueFault]) -> int:
+def count_dialogue_faults(faults: Iterable[DialogueFault]) -> int:
     """Return the number of faults of the roles that speak in the dialogue. Judges' faults are not counted."""
-    return sum(each.kind != BY_JUDGES for each in faults)
+    return sum(each.kind != JUDGE_FAULT for each in faults)
 
 
 def is_sound(faults: Iterable[DialogueFault]) -> bool:
     """Return whether no role that speaks in the dialogue has a fault."""
-    return not dialogue_faults(faults)
+    return not count_dialogue_faults(faults)
 
 
 Status = Literal["ok", "unparsed", "error", "tied"]

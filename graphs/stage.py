@@ -42,7 +42,7 @@ def _digest(*parts: object) -> int:
 class LineGate(Protocol):
     """The part of the gate that a node uses to check a line before adding it."""
 
-    def faults_of_line(self, scenario: Any, history: Sequence[Line], line: Line) -> Sequence[DialogueFault]:
+    def find_line_faults(self, scenario: Any, history: Sequence[Line], line: Line) -> Sequence[DialogueFault]:
         """Return the faults of a line that follows the given history."""
 
 
@@ -278,7 +278,7 @@ class Scene(Generic[Played]):
             if stage.gate is None or again == stage.retries or self._is_said:
                 break
             line = Line(role=USER, content=spoken(reply), finish_reason=self.finish_reason)
-            if not line.content or not stage.gate.faults_of_line(self.scenario, said, line):
+            if not line.content or not stage.gate.find_line_faults(self.scenario, said, line):
                 break
         return reply
 

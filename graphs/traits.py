@@ -17,7 +17,16 @@ from dialoom.inputs import DataError
 from dialoom.text import CHARACTER, counted
 
 from . import RecipeError, Scenario
-from .gate.talk import UNSPLIT, is_written_in, language_of, may_be_english, spelt, terms_of, units_of, vocabulary
+from .gate.talk import (
+    UNSPLIT_SCRIPTS,
+    detect_language,
+    is_written_in,
+    may_be_english,
+    normalize,
+    select_vocabulary,
+    split_terms,
+    split_units,
+)
 from .outcome import USER
 from .transcript_rows import recorded_talks
 
@@ -179,13 +188,13 @@ def share(lines: Sequence[str], holds: Callable[[str], object]) -> float | None:
 
 def words_per_line(lines: Sequence[str]) -> float:
     """Return the mean number of words per line; each character of Chinese or Japanese counts as a word."""
-    return sum(len(units_of(line)) for line in lines) / len(lines)
+    return sum(len(split_units(line)) for line in lines) / len(lines)
 
 
 def disclosed(lines: Sequence[str]) -> float | None:
     """Return the percentage of all different content words that occur in the first line; `None` for a single line."""
-    stop = vocabulary([language_of("\n".join(lines)) or "en"]).stop
-    words = [{word for word in terms_of(line) if word not in stop} for line in lines]
+    stop = select_vocabulary([detect_language("\n".join(lines)) or "en"]).stop
+    words = [{word for word in split_terms(line) if word not in stop} for line in lines]
     whole = set().union(*words)
     return 100 * len(words[0]) / len(whole) if len(words) > 1 and whole else None
 
@@ -195,7 +204,7 @@ def pushed_back(lines: Sequence[str]) -> float | None:
 
     Objections are recognised by English phrases.
     """
-    return share(lines[1:], lambda line: _OBJECTS.search(spelt(line)))
+    return share(lines[1:], lambda line: _OBJECTS.search(normalize(line)))
 
 
 def manner_of(lines: Sequence[str]) -> dict[str, Any]:
@@ -212,7 +221,7 @@ def manner_of(lines: Sequence[str]) -> dict[str, Any]:
         `length_unit` is present if most units are characters of Chinese or Japanese, which count as words.
     """
     text = "\n".join(lines)
-    has_words = not is_written_in(UNSPLIT, text)
+    has_words = not is_written_in(UNSPLIT_SCRIPTS, text)
     found = {
         "length": words_per_line(lines) if has_words else None,
         "directness": disclosed(lines) if has_words else None,
@@ -220,7 +229,7 @@ def manner_of(lines: Sequence[str]) -> dict[str, Any]:
         "corrections": pushed_back(lines) if may_be_english(text) else None,
     }
     known: dict[str, Any] = {name: round(value, 1) for name, value in found.items() if value is not None}
-    units = units_of(text)
+    units = split_units(text)
     if 2 * sum(re.fullmatch(CHARACTER, unit) is not None for unit in units) > len(units):
         known[LENGTH_UNIT] = CHARACTERS
     return known

@@ -372,7 +372,7 @@ class Engine:
         outcome = finished(self._recipe, work.scenario, state, failed)
         if self._is_stateful and work.sample:
             outcome = outcome.model_copy(update={"counts": {**outcome.counts, EARLIER_ATTEMPTS: work.sample}})
-        return self._store.gate.passed(work.scenario, outcome)
+        return self._store.gate.add_faults(work.scenario, outcome)
 
 
 def _bug_message(error: Exception) -> str:

@@ -13,8 +13,8 @@ from typing import Any
 
 from dialoom import Line
 from dialoom.graphs.capabilities import WithPrompts
-from dialoom.graphs.gate import KINDS, RULES, Facts, PromptWords, Talk
-from dialoom.graphs.outcome import BY_JUDGES
+from dialoom.graphs.gate import FAULT_KINDS, RULES, Facts, PromptWords, Talk
+from dialoom.graphs.outcome import JUDGE_FAULT
 from dialoom.graphs.tables.statistics import wilson
 from dialoom.prompts import Prompt, PromptLibrary
 from dialoom.prompts.prompt import SHIPPED
@@ -59,7 +59,7 @@ def planted() -> dict[str, Counts]:
             actual.update(case.planted)
             right.update(kinds & case.planted)
             wrong.update(kinds - case.planted - allowed)
-    return {kind: (actual[kind], right[kind], wrong[kind]) for kind in KINDS if kind != BY_JUDGES}
+    return {kind: (actual[kind], right[kind], wrong[kind]) for kind in FAULT_KINDS if kind != JUDGE_FAULT}
 
 
 @cache
@@ -124,7 +124,7 @@ def kappa(kind: str) -> float | None:
 def planted_table() -> str:
     """Return the table of the invented dialogues, with the meaning of each kind."""
     counts = planted()
-    rows = [(f"`{kind}`", KINDS[kind], *_cells(counts[kind])) for kind in counts]
+    rows = [(f"`{kind}`", FAULT_KINDS[kind], *_cells(counts[kind])) for kind in counts]
     rows.append(("other than the main five, pooled", "", *_cells(_pooled(counts))))
     return _table(("kind", "what it is", "faults", "flagged", "precision", "recall"), rows)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dialoom.graphs import Estimate
 from dialoom.graphs.built_in_environments import readable
-from dialoom.graphs.outcome import ENVIRONMENT, dialogue_faults
+from dialoom.graphs.outcome import ENVIRONMENT, count_dialogue_faults
 from dialoom.runs.errors import RunError, TrustError
 from dialoom.runs.export import ExportRequest, Soundness, write
 from dialoom.runs.export.rows import named
@@ -90,7 +90,7 @@ def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[
             "branch": episode.branch.name if episode.branch else None,
             "lines": len(episode.outcome.messages),
             OFFLINE: offline,
-            "faults": None if episode.outcome.faults is None else dialogue_faults(episode.outcome.faults),
+            "faults": None if episode.outcome.faults is None else count_dialogue_faults(episode.outcome.faults),
         }
         last = {} if world is None else {ENVIRONMENT: json.dumps(readable(world), ensure_ascii=False)}
         read.append((own, episode.facets, episode.outcome.counts, {**mean_scores(episode), **last}))

@@ -231,7 +231,7 @@ def _add(
             imported.known += 1
             continue
         recipe.check_columns(found.facets())
-        waiting.append((found, store.gate.passed(found, completed(recipe, found, recipe.recorded(found)))))
+        waiting.append((found, store.gate.add_faults(found, completed(recipe, found, recipe.recorded(found)))))
         if len(waiting) == _AT_ONCE:
             write()
     write()

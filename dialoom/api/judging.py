@@ -100,7 +100,7 @@ def pass_gate(store: RunStore) -> None:
     for start in range(0, len(finished), _AT_ONCE):
         positions = finished[start : start + _AT_ONCE]
         store.results.review(
-            {each: gate.passed(store.scenario(recipe, each), store.outcome(each)) for each in positions}
+            {each: gate.add_faults(store.scenario(recipe, each), store.outcome(each)) for each in positions}
         )
 
 

@@ -14,8 +14,8 @@ from rich.tree import Tree
 
 from dialoom.api.run import RunReader
 from dialoom.graphs import Outline, Recipe, WithOutline, WithRoles
-from dialoom.graphs.gate import is_reduced, reduced_shares
-from dialoom.graphs.outcome import dialogue_faults
+from dialoom.graphs.gate import format_reduced_coverage, has_reduced_coverage
+from dialoom.graphs.outcome import count_dialogue_faults
 from dialoom.grouping import grouped
 from dialoom.roles.binding import is_providers
 from dialoom.roles.gateway.calls import BROKEN_OFF
@@ -71,9 +71,9 @@ def print_status(path: Path, as_json: bool) -> None:
             say(f"judgements {name!r}: {unparsed[name]:,} are unparsed and have no score")
         if unjudged[name]:
             say(f"judgements {name!r}: {unjudged[name]:,} of {status.done:,} finished {config.units} are not judged")
-    if status.faults or any(map(is_reduced, status.languages)):
+    if status.faults or any(map(has_reduced_coverage, status.languages)):
         say(f"faults: {status.faults:,} in {status.faulty:,} of {status.gated:,} conversations checked by the gate")
-        say(reduced_shares(status.languages, status.gated))
+        say(format_reduced_coverage(status.languages, status.gated))
     if status.leased:
         say(f"{config.units} that workers hold: {status.leased:,} (their latest calls are not included yet)")
     if status.usage.unanswered:
@@ -114,7 +114,7 @@ def _status_for_programs(config: RunConfig, status: Status, later: Sequence[Judg
             "faulty": status.faulty,
             "faults": status.faults,
             "languages": {
-                language: {"gated": count, "is_reduced": is_reduced(language)}
+                language: {"gated": count, "is_reduced": has_reduced_coverage(language)}
                 for language, count in status.languages.items()
             },
         },
@@ -209,7 +209,7 @@ def list_scenarios(
         for place, (position, episode) in enumerate(chosen):
             if place == 0 and metrics and not as_json:
                 say(f"{'number':>7}  {'state':<8} {'ended by':<16} {' '.join(metrics)} id")
-            faults = None if episode.outcome.faults is None else dialogue_faults(episode.outcome.faults)
+            faults = None if episode.outcome.faults is None else count_dialogue_faults(episode.outcome.faults)
             scores = {
                 f"{metric}.{target}" if metric in several else metric: value
                 for metric, score in scores_of(episode).items()

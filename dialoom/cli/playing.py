@@ -18,7 +18,7 @@ from dialoom.api.blocking import in_daemon_threads
 from dialoom.api.operation_settings import CallSettings, JudgeSettings, PlaySettings, resolve
 from dialoom.api.run import RunReader
 from dialoom.graphs import Recipe, WithExports
-from dialoom.graphs.gate import reduced_shares
+from dialoom.graphs.gate import format_reduced_coverage
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.configuration.recipes import parsed_options
 from dialoom.runs.control import Ended
@@ -198,7 +198,7 @@ def _found(run: Run) -> str:
     details = f"; for details, run: dialoom report {run.path} --table faults" if found else ""
     return (
         f"{run.path}: {len(found):,} faults in {faulty:,} of {status.done:,} dialogues{details}\n"
-        f"{reduced_shares(status.languages, status.gated)}"
+        f"{format_reduced_coverage(status.languages, status.gated)}"
     )
 
 

@@ -7,18 +7,18 @@ from dataclasses import replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from dialoom.graphs.outcome import BY_JUDGES, KINDS, DialogueFault, Line, Outcome, is_sound
+from dialoom.graphs.outcome import FAULT_KINDS, JUDGE_FAULT, DialogueFault, Line, Outcome, is_sound
 from dialoom.prompts import Prompt
 
-from .roles import copied_forms
+from .role_rules import find_copied_forms
 from .rules import RULES, TEXT_RULES, Rule
-from .talk import UNDETERMINED, Facts, GateLine, PromptWords, Talk, vocabularies
+from .talk import UNDETERMINED, Facts, GateLine, PromptWords, Talk, load_vocabularies
 
 if TYPE_CHECKING:
     from dialoom.graphs.capabilities import WithGate
 
 __all__ = [
-    "KINDS",
+    "FAULT_KINDS",
     "RULES",
     "Coverage",
     "DialogueFault",
@@ -28,11 +28,11 @@ __all__ = [
     "PromptWords",
     "Rule",
     "Talk",
-    "copied_forms",
     "coverage",
-    "is_reduced",
+    "find_copied_forms",
+    "format_reduced_coverage",
+    "has_reduced_coverage",
     "is_sound",
-    "reduced_shares",
 ]
 
 
@@ -49,42 +49,42 @@ class Gate:
         self._prompts = prompts
 
     @cached_property
-    def _words(self) -> PromptWords:
+    def _prompt_words(self) -> PromptWords:
         return PromptWords.of(self._prompts)
 
-    def passed(self, scenario: Any, outcome: Outcome) -> Outcome:
+    def add_faults(self, scenario: Any, outcome: Outcome) -> Outcome:
         """Return a copy of an outcome with its faults, in the order of the messages, and its conversations' languages.
 
         The faults are `None` if there is no conversation.
         """
-        found: dict[DialogueFault, None] = {}
+        faults: dict[DialogueFault, None] = {}
         if not (talks := list(self._recipe.talks(scenario, outcome))):
             return outcome.model_copy(update={"faults": None, "languages": ()})
         for talk in talks:
-            found.update(dict.fromkeys(self._of_talk(talk)))
-        found.update(dict.fromkeys(self._recipe.noticed(scenario, outcome)))
+            faults.update(dict.fromkeys(self._find_faults(talk)))
+        faults.update(dict.fromkeys(self._recipe.noticed(scenario, outcome)))
         languages = tuple(sorted({talk.language for talk in talks}))
-        return outcome.model_copy(update={"faults": tuple(sorted(found, key=_place)), "languages": languages})
+        return outcome.model_copy(update={"faults": tuple(sorted(faults, key=_sort_key)), "languages": languages})
 
-    def faults_of_line(self, scenario: Any, history: Sequence[Line], line: Line) -> list[DialogueFault]:
+    def find_line_faults(self, scenario: Any, history: Sequence[Line], line: Line) -> list[DialogueFault]:
         """Return the faults of a line before it is added to the conversation."""
         talk = Talk.of([*history, line], self._recipe.facts(scenario))
-        return [each for each in self._of_talk(replace(talk, since=len(talk.lines) - 1)) if each.who == line.role]
+        return [each for each in self._find_faults(replace(talk, since=len(talk.lines) - 1)) if each.who == line.role]
 
-    def _of_talk(self, talk: Talk) -> Iterator[DialogueFault]:
-        known = replace(talk, prompts=self._words)
+    def _find_faults(self, talk: Talk) -> Iterator[DialogueFault]:
+        talk_with_prompts = replace(talk, prompts=self._prompt_words)
         for rule in RULES if talk.is_spoken else TEXT_RULES:
-            for fault in rule(known):
+            for fault in rule(talk_with_prompts):
                 yield fault.model_copy(update={"who": talk.author or fault.who})
 
 
-def _place(fault: DialogueFault) -> tuple[bool, int, str]:
+def _sort_key(fault: DialogueFault) -> tuple[bool, int, str]:
     return (fault.message is None, fault.message or 0, fault.where)
 
 
 Coverage = Literal["full", "some", "none"]
 
-NEEDS: Mapping[str, tuple[str, ...]] = {
+REQUIRED_LISTS: Mapping[str, tuple[str, ...]] = {
     "echo": ("is_split", "persons"),
     "repetition": ("is_split", "persons"),
     "loop": ("is_split", "stop"),
@@ -100,10 +100,10 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
 }
 """The attributes of a `Vocabulary` that the rules need, by kind of fault. Other kinds are detected in any language."""
 
-_ALSO_WITHOUT = frozenset({"cut_line", "glued_lines", "early_preferences", "early_end"})
+_PARTLY_WITHOUT_LISTS = frozenset({"cut_line", "glued_lines", "early_preferences", "early_end"})
 """Kinds of faults that are partly detected even without word lists."""
 
-_ENOUGH = 0.5
+_MIN_LIST_SHARE = 0.5
 """The minimum length of a word list for full coverage, as a share of the length of the same list in English.
 
 The rules were developed for English.
@@ -121,42 +121,48 @@ def coverage(language: str) -> Mapping[str, Coverage]:
     Args:
         language: An ISO 639 code.
     """
-    return {kind: _coverage(language, kind) for kind in KINDS if kind != BY_JUDGES}
+    return {kind: _compute_coverage(language, kind) for kind in FAULT_KINDS if kind != JUDGE_FAULT}
 
 
-def is_reduced(language: str) -> bool:
+def has_reduced_coverage(language: str) -> bool:
     """Return whether some kind of fault has less coverage in a language than in English."""
     return any(level != "full" for level in coverage(language).values())
 
 
-def reduced_shares(languages: Mapping[str, int], gated: int) -> str:
+def format_reduced_coverage(languages: Mapping[str, int], gated: int) -> str:
     """Return a sentence about the conversations that the gate checked in languages with reduced coverage.
 
     Args:
         languages: The number of conversations by ISO 639 code.
         gated: The number of conversations that the gate checked.
     """
-    if not (reduced := {language: count for language, count in languages.items() if count and is_reduced(language)}):
+    if not (
+        reduced := {
+            language: count for language, count in languages.items() if count and has_reduced_coverage(language)
+        }
+    ):
         return f"In languages with reduced coverage: 0 of {gated:,}."
     shares = [
         f"{'unknown language' if language == UNDETERMINED else language} {count:,} "
-        f"({count / gated:.1%}; {_coverage_text(language)})"
+        f"({count / gated:.1%}; {_describe_coverage(language)})"
         for language, count in sorted(reduced.items(), key=lambda each: (-each[1], each[0]))
     ]
     return f"In languages with reduced coverage: {'; '.join(shares)}. Faults there may be missed."
 
 
-def _coverage(language: str, kind: str) -> Coverage:
-    known, needed = vocabularies(), NEEDS.get(kind, ())
-    sizes, english = (known[code].sizes if code in known else {} for code in (language, "en"))
+def _compute_coverage(language: str, kind: str) -> Coverage:
+    vocabularies, needed = load_vocabularies(), REQUIRED_LISTS.get(kind, ())
+    sizes, english = (vocabularies[code].sizes if code in vocabularies else {} for code in (language, "en"))
     shares = {group: sizes.get(group, 0) / english[group] for group in needed}
-    if all(share >= _ENOUGH for share in shares.values()):
+    if all(share >= _MIN_LIST_SHARE for share in shares.values()):
         return "full"
-    is_found = shares.get("is_spaced", shares.get("is_split", any(shares.values()))) or kind in _ALSO_WITHOUT
-    return "some" if is_found else "none"
+    is_partly_covered = (
+        shares.get("is_spaced", shares.get("is_split", any(shares.values()))) or kind in _PARTLY_WITHOUT_LISTS
+    )
+    return "some" if is_partly_covered else "none"
 
 
-def _coverage_text(language: str) -> str:
+def _describe_coverage(language: str) -> str:
     """Return a message that lists the kinds of faults that are not detected, or only partly detected, in a language."""
     if language == UNDETERMINED:
         return "no language declared or recognised, so the rules for English were used"

@@ -18,8 +18,8 @@ from dialoom.grouping import grouped
 from dialoom.prompts import Prompt
 from dialoom.text import UNIT, WORD
 
-_NEVER = re.compile(r"(?!)")
-_PART = re.compile(r"(?<!\(\?)<(\w+)>")
+_NEVER_MATCHES = re.compile(r"(?!)")
+_PART_NAME = re.compile(r"(?<!\(\?)<(\w+)>")
 
 UNDETERMINED = "und"
 """The ISO 639 code for a language that is neither declared nor detected."""
@@ -27,13 +27,13 @@ UNDETERMINED = "und"
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The word lists of a language that the rules use. Patterns match text that `spelt` has normalised.
+    """The word lists of a language that the rules use. Patterns match text that `normalize` has normalised.
 
     Attributes:
         code: The ISO 639 code.
         sizes: The number of entries of each word list below.
         is_spaced: Whether spaces separate its words.
-        is_split: Whether `units_of` separates its words or characters.
+        is_split: Whether `split_units` separates its words or characters.
         is_dropping: Whether words such as `I` are mostly left out, so that they do not tell who is spoken of.
         scripts: Its scripts, as in the Unicode names of their letters.
         stop: Its most common words, which carry no content.
@@ -91,110 +91,110 @@ class Vocabulary:
     addressee: frozenset[str] = frozenset()
     speakers: frozenset[str] = frozenset()
     numerals: frozenset[str] = frozenset()
-    addressing: re.Pattern[str] = _NEVER
-    subjects: re.Pattern[str] = _NEVER
-    trade: re.Pattern[str] = _NEVER
-    offers: re.Pattern[str] = _NEVER
-    selves: re.Pattern[str] = _NEVER
-    serving: re.Pattern[str] = _NEVER
-    staging: re.Pattern[str] = _NEVER
-    portraits: re.Pattern[str] = _NEVER
-    directing: re.Pattern[str] = _NEVER
-    rules: re.Pattern[str] = _NEVER
-    texts: re.Pattern[str] = _NEVER
-    retelling: re.Pattern[str] = _NEVER
-    claims: re.Pattern[str] = _NEVER
-    requests: re.Pattern[str] = _NEVER
-    needs: re.Pattern[str] = _NEVER
-    likes: re.Pattern[str] = _NEVER
-    closings: re.Pattern[str] = _NEVER
-    dealt: re.Pattern[str] = _NEVER
-    asks: re.Pattern[str] = _NEVER
-    reminders: re.Pattern[str] = _NEVER
-    duties: re.Pattern[str] = _NEVER
+    addressing: re.Pattern[str] = _NEVER_MATCHES
+    subjects: re.Pattern[str] = _NEVER_MATCHES
+    trade: re.Pattern[str] = _NEVER_MATCHES
+    offers: re.Pattern[str] = _NEVER_MATCHES
+    selves: re.Pattern[str] = _NEVER_MATCHES
+    serving: re.Pattern[str] = _NEVER_MATCHES
+    staging: re.Pattern[str] = _NEVER_MATCHES
+    portraits: re.Pattern[str] = _NEVER_MATCHES
+    directing: re.Pattern[str] = _NEVER_MATCHES
+    rules: re.Pattern[str] = _NEVER_MATCHES
+    texts: re.Pattern[str] = _NEVER_MATCHES
+    retelling: re.Pattern[str] = _NEVER_MATCHES
+    claims: re.Pattern[str] = _NEVER_MATCHES
+    requests: re.Pattern[str] = _NEVER_MATCHES
+    needs: re.Pattern[str] = _NEVER_MATCHES
+    likes: re.Pattern[str] = _NEVER_MATCHES
+    closings: re.Pattern[str] = _NEVER_MATCHES
+    dealt: re.Pattern[str] = _NEVER_MATCHES
+    asks: re.Pattern[str] = _NEVER_MATCHES
+    reminders: re.Pattern[str] = _NEVER_MATCHES
+    duties: re.Pattern[str] = _NEVER_MATCHES
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Return the words of a text, in lower case, with normalised apostrophes."""
     return [word.replace("’", "'") for word in WORD.findall(text.lower())]
 
 
-def units_of(text: str) -> list[str]:
-    """Return the words of a text as `words_of` does, but each character of Chinese or Japanese as a word."""
+def split_units(text: str) -> list[str]:
+    """Return the words of a text as `split_words` does, but each character of Chinese or Japanese as a word."""
     return [word.replace("’", "'") for word in UNIT.findall(text.lower())]
 
 
-def terms_of(text: str) -> list[str]:
-    """Return the words of a text as `words_of` does, but each pair of adjacent characters of Chinese or Japanese."""
-    found = []
-    for word in words_of(text):
+def split_terms(text: str) -> list[str]:
+    """Return the words of a text as `split_words` does, but each pair of adjacent characters of Chinese or Japanese."""
+    terms = []
+    for word in split_words(text):
         units = UNIT.findall(word)
         if len(units) > 1:
-            found += [one + other for one, other in pairwise(units)]
+            terms += [one + other for one, other in pairwise(units)]
         else:
-            found.append(word)
-    return found
+            terms.append(word)
+    return terms
 
 
-def spelt(text: str) -> str:
+def normalize(text: str) -> str:
     """Return a text in the form that a vocabulary's patterns expect: lower case, normalised apostrophes and spaces."""
     return " ".join(text.lower().replace("’", "'").split())
 
 
-def kinds_in(pattern: re.Pattern[str], text: str) -> dict[int | None, str]:
+def find_kinds(pattern: re.Pattern[str], text: str) -> dict[int | None, str]:
     """Return the first phrase of each kind in a text, by the number of the kind's group in a pattern."""
     return {found.lastindex: found[0] for found in reversed(list(pattern.finditer(text)))}
 
 
 @cache
-def vocabularies() -> Mapping[str, Vocabulary]:
+def load_vocabularies() -> Mapping[str, Vocabulary]:
     """Return the vocabularies of all languages, by language code."""
-    found = {}
+    by_code = {}
     for file in (resources.files(__package__) / "data").iterdir():
         if file.name.endswith(".toml"):
             code = file.name.removesuffix(".toml")
-            found[code] = _vocabulary(code, tomllib.loads(file.read_text(encoding="utf-8")))
-    return dict(sorted(found.items()))
+            by_code[code] = _parse_vocabulary(code, tomllib.loads(file.read_text(encoding="utf-8")))
+    return dict(sorted(by_code.items()))
 
 
-def vocabulary(languages: Sequence[str]) -> Vocabulary:
+def select_vocabulary(languages: Sequence[str]) -> Vocabulary:
     """Return the vocabulary of the first of these languages that has one; otherwise the English vocabulary."""
-    known = vocabularies()
+    known = load_vocabularies()
     return next((known[code] for code in languages if code in known), known["en"])
 
 
-def commonest_words(words: Sequence[str]) -> Counter[str]:
+def count_common_words(words: Sequence[str]) -> Counter[str]:
     """Return, by language, how many of the words are among the language's most common ones, except one-letter words."""
-    languages = _languages_of_words()
+    languages = _index_common_words()
     return Counter(code for word in words for code in languages.get(word, ()))
 
 
-def language_of(text: str) -> str | None:
+def detect_language(text: str) -> str | None:
     """Return the code of the language whose most common words occur most often in a text; `None` if it is unknown.
 
     If fewer than three such words occur, the language is the one whose scripts are most like the text's; for the Latin
     script, it is unknown.
     """
-    for code, count in commonest_words(words_of(text)).most_common(1):
+    for code, count in count_common_words(split_words(text)).most_common(1):
         if count >= 3:
             return code
     if text.isascii():
         return None
-    scripts = Counter(script_of(letter) for letter in text if letter.isalpha() and not letter.isascii())
+    scripts = Counter(get_script(letter) for letter in text if letter.isalpha() and not letter.isascii())
     script = scripts.most_common(1)[0][0] if scripts else "LATIN"
-    alike = {
-        code: len(each.scripts ^ scripts.keys()) for code, each in vocabularies().items() if script in each.scripts
+    differences = {
+        code: len(each.scripts ^ scripts.keys()) for code, each in load_vocabularies().items() if script in each.scripts
     }
-    return min(alike, key=alike.__getitem__) if alike and script != "LATIN" else None
+    return min(differences, key=differences.__getitem__) if differences and script != "LATIN" else None
 
 
-UNSPLIT = frozenset({"KHMER", "LAO", "MYANMAR", "THAI"})
-"""The scripts whose words neither spaces nor `units_of` separate, as in the Unicode names of their letters."""
+UNSPLIT_SCRIPTS = frozenset({"KHMER", "LAO", "MYANMAR", "THAI"})
+"""The scripts whose words neither spaces nor `split_units` separate, as in the Unicode names of their letters."""
 
-_SCRIPT_SHARE = 0.2
-_LATIN_SHARE = 0.9
+_MIN_SCRIPT_SHARE = 0.2
+_MIN_ASCII_SHARE = 0.9
 """The share of ASCII letters from which a text of unknown language may be English."""
-_SHORT, _BORROWED = 5, frozenset("àâäçèéêëîïñóôöûü")
+_MAX_SHORT_TEXT_WORDS, _BORROWED_LETTERS = 5, frozenset("àâäçèéêëîïñóôöûü")
 """The number of words up to which one word can decide a text's language, and the letters of English words such as
 `café` and `naïve`, which do not decide it.
 """
@@ -205,8 +205,8 @@ def is_written_in(scripts: Collection[str], text: str) -> bool:
 
     In Japanese, more than a fifth are kana, despite its Chinese characters.
     """
-    letters = [script_of(letter) in scripts for letter in text if letter.isalpha()]
-    return sum(letters) > _SCRIPT_SHARE * len(letters)
+    letters = [get_script(letter) in scripts for letter in text if letter.isalpha()]
+    return sum(letters) > _MIN_SCRIPT_SHARE * len(letters)
 
 
 def may_be_english(text: str) -> bool:
@@ -216,47 +216,47 @@ def may_be_english(text: str) -> bool:
     `café`.
     """
     text = unicodedata.normalize("NFC", text)
-    if (code := language_of(text)) is not None:
+    if (code := detect_language(text)) is not None:
         return code == "en"
-    known = _BORROWED if len(words_of(text)) <= _SHORT else frozenset()
-    letters = [letter.isascii() or letter in known for letter in text.lower() if letter.isalpha()]
-    return sum(letters) >= _LATIN_SHARE * len(letters)
+    borrowed = _BORROWED_LETTERS if len(split_words(text)) <= _MAX_SHORT_TEXT_WORDS else frozenset()
+    letters = [letter.isascii() or letter in borrowed for letter in text.lower() if letter.isalpha()]
+    return sum(letters) >= _MIN_ASCII_SHARE * len(letters)
 
 
 @cache
-def _languages_of_words() -> Mapping[str, Sequence[str]]:
-    return grouped((word, code) for code, each in vocabularies().items() for word in each.stop if len(word) > 1)
+def _index_common_words() -> Mapping[str, Sequence[str]]:
+    return grouped((word, code) for code, each in load_vocabularies().items() for word in each.stop if len(word) > 1)
 
 
 @cache
-def script_of(letter: str) -> str:
+def get_script(letter: str) -> str:
     """Return the script of a letter, i.e. the first word of its Unicode name: `LATIN`, `CYRILLIC`, `CJK`, ..."""
     return unicodedata.name(letter, "UNKNOWN").split(maxsplit=1)[0].split("-")[0]
 
 
-def _vocabulary(code: str, data: dict[str, Any]) -> Vocabulary:
+def _parse_vocabulary(code: str, data: dict[str, Any]) -> Vocabulary:
     """Return the vocabulary in a file. In a pattern, `<name>` stands for any of the file's `parts` of that name."""
-    made: dict[str, object] = {}
+    attributes: dict[str, object] = {}
     sizes = {"scripts": 1, "is_spaced": 1, "is_split": 1}
     before, after = (r"(?<!\w)", r"(?!\w)") if data.get("is_spaced", True) else ("", "")
     parts = {name: f"(?:{'|'.join(value)})" for name, value in data.pop("parts", {}).items()}
     for key, value in data.items():
         if isinstance(value, bool):
-            made[key], sizes[key] = value, int(value)
+            attributes[key], sizes[key] = value, int(value)
             continue
         sizes[key] = len(value.split() if isinstance(value, str) else value)
         if isinstance(value, str):
-            made[key] = frozenset(value.split())
+            attributes[key] = frozenset(value.split())
         else:
-            pattern = _PART.sub(lambda part: parts[part[1]], "|".join(value))
-            made[key] = re.compile(f"{before}(?:{pattern}){after}")
-    return Vocabulary(code, sizes, **made)  # type: ignore[arg-type]
+            pattern = _PART_NAME.sub(lambda part: parts[part[1]], "|".join(value))
+            attributes[key] = re.compile(f"{before}(?:{pattern}){after}")
+    return Vocabulary(code, sizes, **attributes)  # type: ignore[arg-type]
 
 
-RUN = 8
+RUN_LENGTH = 8
 """Minimum number of consecutive words shared with a prompt that counts as a leak."""
 
-STEM = 5
+STEM_LENGTH = 5
 """Words that share this many first letters are treated as forms of one word."""
 
 _SENTENCES = re.compile(r"(?<=[.!?:;])\s+|(?<=[。！？：；])|\n\s*[-*\d]?")
@@ -264,8 +264,8 @@ _CLAUSES = re.compile(r"[,;:]\s+|，|\s+and\s+")
 _LABEL_LINE = re.compile(r"^[^\w\n]{0,6}([^:\n]{3,50}):", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6}[ \t][^\n]{1,80}$", re.MULTILINE)
 _LEAD = re.compile(r"([^.;!?,(:{}%\n]+)\s\{\{")
-_FEWEST_OF_LEAD = 3
-_TOLD = 4
+_MIN_LEAD_WORDS = 3
+_MIN_INSTRUCTION_WORDS = 4
 """Minimum number of words of an instruction that does not address the reader."""
 
 _TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
@@ -279,7 +279,7 @@ class PromptWords:
     """An index of the words of some prompts.
 
     Attributes:
-        runs: The hashes of every `RUN` consecutive words of the prompts.
+        runs: The hashes of every `RUN_LENGTH` consecutive words of the prompts.
         tags: The names of the prompts' tags.
         forms: The placeholders in the reply forms of the prompts, if they have several words.
         headings: The prompts' Markdown headings.
@@ -301,100 +301,104 @@ class PromptWords:
     @classmethod
     def of(cls, prompts: Iterable[Prompt]) -> PromptWords:
         """Return an index of the words of these prompts, without their inputs."""
-        found = [_words_of(each.front.role, tuple(part.text for part in each.sections)) for each in prompts]
+        indexes = [_index_prompt(each.front.role, tuple(part.text for part in each.sections)) for each in prompts]
         return cls(
-            **{each.name: frozenset().union(*(getattr(one, each.name) for one in found)) for each in fields(cls)}
+            **{each.name: frozenset().union(*(getattr(index, each.name) for index in indexes)) for each in fields(cls)}
         )
 
 
 @lru_cache(maxsize=512)
-def _words_of(role: str, sections: tuple[str, ...]) -> PromptWords:
+def _index_prompt(role: str, sections: tuple[str, ...]) -> PromptWords:
     """Return an index of the words of one prompt."""
     runs: set[int] = set()
     clauses: set[frozenset[str]] = set()
-    known = vocabulary((language_of("\n".join(sections)) or "en",))
+    vocabulary = select_vocabulary((detect_language("\n".join(sections)) or "en",))
     for part in (part for text in sections for part in _TEMPLATE.sub("\0", text).split("\0")):
-        runs.update(runs_of(tuple(terms_of(part))))
-        for clause in clauses_in(part):
-            words = terms_of(clause)
-            tells = len(words) >= _TOLD and (not known.imperatives or words[0] in known.imperatives)
-            if (role != "judge" and tells) or known.reader & set(words):
-                clauses.add(stems(words))
-    forms = {normal(value) for text in sections for form in _FORM.findall(text) for value in _VALUE.findall(form)}
-    labels = {each for text in sections for each in labels_of(text)}
-    leads = {normal(each) for text in sections for each in _LEAD.findall(text)}
+        runs.update(hash_runs(tuple(split_terms(part))))
+        for clause in split_clauses(part):
+            words = split_terms(clause)
+            is_instruction = len(words) >= _MIN_INSTRUCTION_WORDS and (
+                not vocabulary.imperatives or words[0] in vocabulary.imperatives
+            )
+            if (role != "judge" and is_instruction) or vocabulary.reader & set(words):
+                clauses.add(stem_words(words))
+    forms = {
+        normalize_words(value) for text in sections for form in _FORM.findall(text) for value in _VALUE.findall(form)
+    }
+    labels = {each for text in sections for each in find_labels(text)}
+    leads = {normalize_words(each) for text in sections for each in _LEAD.findall(text)}
     return PromptWords(
         runs=frozenset(runs),
         tags=frozenset(name.lower() for text in sections for name in _TAG.findall(text)),
         forms=frozenset(form for form in forms if " " in form),
-        headings=frozenset(each for text in sections for each in headings_of(text)),
-        labels=frozenset(each for each in labels if known.reader & set(each.split())),
-        leads=frozenset(each for each in leads if _is_lead(each.split(), known)),
+        headings=frozenset(each for text in sections for each in find_headings(text)),
+        labels=frozenset(each for each in labels if vocabulary.reader & set(each.split())),
+        leads=frozenset(each for each in leads if _is_lead(each.split(), vocabulary)),
         clauses=frozenset(clauses),
     )
 
 
-def _is_lead(words: Sequence[str], known: Vocabulary) -> bool:
-    return not known.reader.isdisjoint(words) and _FEWEST_OF_LEAD <= len(words) <= RUN
+def _is_lead(words: Sequence[str], vocabulary: Vocabulary) -> bool:
+    return not vocabulary.reader.isdisjoint(words) and _MIN_LEAD_WORDS <= len(words) <= RUN_LENGTH
 
 
-def runs_of(words: tuple[str, ...], length: int = RUN) -> list[int]:
+def hash_runs(words: tuple[str, ...], length: int = RUN_LENGTH) -> list[int]:
     """Return the hashes of every `length` consecutive words, in the order of their first words."""
     return [hash(words[place : place + length]) for place in range(len(words) - length + 1)]
 
 
-def stems(words: Iterable[str]) -> frozenset[str]:
+def stem_words(words: Iterable[str]) -> frozenset[str]:
     """Return the stems of words."""
-    return frozenset(word[:STEM] for word in words)
+    return frozenset(word[:STEM_LENGTH] for word in words)
 
 
-def clauses_of(text: str) -> Iterator[frozenset[str]]:
+def stem_clauses(text: str) -> Iterator[frozenset[str]]:
     """Yield the stems of the words of each sentence of a text and, if it has several clauses, of each clause."""
-    for clause in clauses_in(text):
-        yield stems(terms_of(clause))
+    for clause in split_clauses(text):
+        yield stem_words(split_terms(clause))
 
 
-def clauses_in(text: str) -> Iterator[str]:
+def split_clauses(text: str) -> Iterator[str]:
     """Yield each sentence of a text and, if it has several clauses, each clause."""
-    for sentence in parts_of(text):
+    for sentence in split_sentences(text):
         yield sentence
         if len(clauses := _CLAUSES.split(sentence)) > 1:
             yield from clauses
 
 
-def parts_of(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """Return the sentences of a text."""
     return _SENTENCES.split(text)
 
 
-def headings_of(text: str) -> Iterator[str]:
+def find_headings(text: str) -> Iterator[str]:
     """Yield the Markdown headings of a text, without their levels."""
     for heading in _HEADING.findall(text):
-        yield normal(heading)
+        yield normalize_words(heading)
 
 
-def labels_of(text: str) -> Iterator[str]:
+def find_labels(text: str) -> Iterator[str]:
     """Yield the beginnings of lines, up to a colon, with `you're` written as `you are`."""
     for label in _LABEL_LINE.findall(text):
-        yield normal(label).replace("you're", "you are")
+        yield normalize_words(label).replace("you're", "you are")
 
 
-def normal(text: str) -> str:
+def normalize_words(text: str) -> str:
     """Return a text's words as one normalised text for comparison."""
-    return " ".join(words_of(text))
+    return " ".join(split_words(text))
 
 
-LONGEST = 20_000
+MAX_COMPARED_CHARACTERS = 20_000
 """Maximum number of characters of a line that are compared word by word.
 
 Lines without faults are shorter, and comparing longer lines would be too slow.
 """
 
-PASSAGE = 3
+PASSAGE_LENGTH = 3
 """Minimum number of consecutive words that lines share in a passage that one takes over from the other."""
 
-_SHOWN = 120
-LETTERS = 2_000
+_MAX_EXCERPT_CHARACTERS = 120
+MAX_DETECTION_CHARACTERS = 2_000
 """Maximum number of characters of a line that are read to recognise its script and language."""
 
 _CODE = re.compile(r"```(?:.*?```|(?<!\A```).*\Z|\w.*\Z)|`[^`\n]*`", re.DOTALL)
@@ -429,35 +433,35 @@ class GateLine:
     @cached_property
     def words(self) -> tuple[str, ...]:
         """The words, in lower case; each character of Chinese or Japanese is one."""
-        return tuple(units_of(self.text[:LONGEST]))
+        return tuple(split_units(self.text[:MAX_COMPARED_CHARACTERS]))
 
     @cached_property
-    def counted(self) -> Counter[str]:
+    def word_counts(self) -> Counter[str]:
         """The number of occurrences of each word."""
         return Counter(self.words)
 
     @cached_property
-    def pairs(self) -> Counter[tuple[str, str]]:
+    def pair_counts(self) -> Counter[tuple[str, str]]:
         """The number of occurrences of each pair of adjacent words."""
         return Counter(zip(self.words, self.words[1:], strict=False))
 
     @cached_property
-    def passages(self) -> list[int]:
-        """The hashes of every `PASSAGE` consecutive words of the speaker's own, in the order of their first words."""
-        return runs_of(self.own_words, PASSAGE)
+    def passage_hashes(self) -> list[int]:
+        """The hashes of every `PASSAGE_LENGTH` consecutive own words, in the order of their first words."""
+        return hash_runs(self.own_words, PASSAGE_LENGTH)
 
     @cached_property
     def own_words(self) -> tuple[str, ...]:
         """The words of the speaker's own; each character of Chinese or Japanese is one."""
-        return tuple(units_of(self.own))
+        return tuple(split_units(self.own_text))
 
     @cached_property
     def prose(self) -> str:
         """The beginning of the text, without code."""
-        return _CODE.sub(" ", self.text[:LONGEST])
+        return _CODE.sub(" ", self.text[:MAX_COMPARED_CHARACTERS])
 
     @cached_property
-    def own(self) -> str:
+    def own_text(self) -> str:
         """The speaker's own words: the beginning of the text, without code and quotations.
 
         Quotation marks around the whole text do not mark a quotation, and neither does one that is never closed.
@@ -465,15 +469,20 @@ class GateLine:
         whole = _WRAPPED.fullmatch(self.prose)
         return whole[1] if whole else _QUOTED.sub(" “…” ", _UNCLOSED.sub("", self.prose))
 
-    def shown(self, start: int = 0, end: int | None = None) -> str:
+    def excerpt(self, start: int = 0, end: int | None = None) -> str:
         """Return an excerpt of the line as a single line."""
-        text = " ".join(self.text[start : (start + _SHOWN * 2) if end is None else end].split())
-        return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+        text = " ".join(self.text[start : (start + _MAX_EXCERPT_CHARACTERS * 2) if end is None else end].split())
+        return text if len(text) <= _MAX_EXCERPT_CHARACTERS else text[: _MAX_EXCERPT_CHARACTERS - 1] + "…"
 
-    def fault(self, kind: str, words: str, sureness: float = 1.0) -> DialogueFault:
+    def fault(self, kind: str, words: str, confidence: float = 1.0) -> DialogueFault:
         """Return a fault of the speaker in this line."""
         return DialogueFault(
-            who=self.role, kind=kind, message=self.message, where=self.where, words=words[:_SHOWN], sureness=sureness
+            who=self.role,
+            kind=kind,
+            message=self.message,
+            where=self.where,
+            words=words[:_MAX_EXCERPT_CHARACTERS],
+            sureness=confidence,
         )
 
 
@@ -565,11 +574,11 @@ class Talk:
         declared = self.facts.languages
         if len(declared) == 1:
             return declared[0]
-        languages = Counter(language_of(line.text[:LETTERS]) for line in self.lines)
+        languages = Counter(detect_language(line.text[:MAX_DETECTION_CHARACTERS]) for line in self.lines)
         found = [code for code, _ in languages.most_common() if code is not None and (not declared or code in declared)]
         return (*found, *declared, UNDETERMINED)[0]
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """The vocabulary of the conversation's language; if it has none, that of a declared language, or of English."""
-        return vocabulary((self.language, *self.facts.languages))
+        return select_vocabulary((self.language, *self.facts.languages))

@@ -9,8 +9,8 @@ from itertools import accumulate
 from statistics import quantiles
 
 from dialoom.graphs import Chart, Series, Table
-from dialoom.graphs.gate import reduced_shares
-from dialoom.graphs.gate.talk import language_of
+from dialoom.graphs.gate import format_reduced_coverage
+from dialoom.graphs.gate.talk import detect_language
 from dialoom.graphs.personal_data import PersonalDatum, finder
 from dialoom.graphs.tables.diversity import (
     MAX_COMPARED_TEXTS,
@@ -74,7 +74,7 @@ class DialogueCount:
         for line in dialogue.lines:
             sizes[f"words of the {line.role}"] += word_count(line.content)
             self.lines.setdefault(line.role, DrawnTexts(MOST_LINES)).add(line.content)
-            self.languages[language_of(line.content) or "unknown"] += 1
+            self.languages[detect_language(line.content) or "unknown"] += 1
             for datum in find(line.content):
                 self.personal_counts[datum.kind] += 1
                 if len(shown := self.personal.setdefault(datum.kind, [])) < _SHOWN:
@@ -273,5 +273,5 @@ def _faults(counted: DialogueCount) -> Table:
     if counted.looked_through:
         sound = counted.looked_through - counted.faulty
         table.rows.append(["–", "none", sound, _share(sound, counted.looked_through)])
-        table.notes.append(reduced_shares(counted.gate_languages, counted.looked_through))
+        table.notes.append(format_reduced_coverage(counted.gate_languages, counted.looked_through))
     return table

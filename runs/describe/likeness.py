@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialoom.graphs import Chart, Estimate, Series, Table
-from dialoom.graphs.gate.talk import UNSPLIT, is_written_in, may_be_english, spelt, units_of, words_of
+from dialoom.graphs.gate.talk import UNSPLIT_SCRIPTS, is_written_in, may_be_english, normalize, split_units, split_words
 from dialoom.graphs.outcome import USER
 from dialoom.graphs.tables.statistics import MIN_UNITS, percentile_interval
 from dialoom.graphs.traits import disclosed, pushed_back, share, words_per_line
@@ -39,7 +39,7 @@ punctuation marks, repeated words, and tripled letters.
 _QUESTION = re.compile(r"[?¿？؟\u037e՞፧⸮﹖︖⁇⁈⁉‽᥅꘏❓❔]|[\u0370-\u037d\u0386-\u03ff\u1f00-\u1fff]{2}[^;\n]*;")
 """The question marks of all scripts. In Greek, most keyboards write the question mark as a semicolon."""
 
-_UNMARKED = UNSPLIT | {"HIRAGANA", "KATAKANA", "TIBETAN"}
+_UNMARKED = UNSPLIT_SCRIPTS | {"HIRAGANA", "KATAKANA", "TIBETAN"}
 """The scripts whose questions mostly have no question mark."""
 
 _DISTANCE = (
@@ -78,17 +78,17 @@ class _Measure:
 
 
 def _has_words(text: str) -> bool:
-    return not is_written_in(UNSPLIT, text)
+    return not is_written_in(UNSPLIT_SCRIPTS, text)
 
 
 def _different_words(lines: Sequence[str]) -> float | None:
-    words = [word for line in lines for word in units_of(line)]
+    words = [word for line in lines for word in split_units(line)]
     windows = [words[at : at + _WINDOW] for at in range(0, len(words) - _WINDOW + 1, _WINDOW)]
     return sum(len(set(window)) for window in windows) / (_WINDOW * len(windows)) if windows else None
 
 
 def _mistyped(lines: Sequence[str]) -> float | None:
-    count = sum(len(words_of(line)) for line in lines)
+    count = sum(len(split_words(line)) for line in lines)
     found = sum(len(list(_MISTYPED.finditer(line.replace("’", "'")))) for line in lines)
     return 100 * found / count if count else None
 
@@ -100,7 +100,7 @@ MEASURES: Mapping[str, _Measure] = {
         lambda lines: share(lines, _QUESTION.search), lambda text: not is_written_in(_UNMARKED, text)
     ),
     "politeness, % of turns": _Measure(
-        lambda lines: share(lines, lambda line: _POLITE.search(spelt(line))), may_be_english
+        lambda lines: share(lines, lambda line: _POLITE.search(normalize(line))), may_be_english
     ),
     "typing errors, per 100 words": _Measure(_mistyped, may_be_english),
     "disclosed in the opening, %": _Measure(disclosed, _has_words),

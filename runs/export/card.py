@@ -12,7 +12,7 @@ from typing import Any, get_args
 import yaml
 
 from dialoom.graphs.capabilities import WithFacets, WithGate, WithJudging
-from dialoom.graphs.gate import reduced_shares
+from dialoom.graphs.gate import format_reduced_coverage
 from dialoom.graphs.gate.talk import UNDETERMINED
 from dialoom.grouping import grouped
 from dialoom.runs.report.health import health_of, health_table
@@ -189,7 +189,7 @@ class Card:
         if request.only or request.without:
             left_out = sum(count.left_out for count in self._counts)
             yield f"* left out, because the gate found faults or did not check them: {left_out:,} dialogues"
-            yield f"* {reduced_shares(status.languages, status.gated)}"
+            yield f"* {format_reduced_coverage(status.languages, status.gated)}"
         yield from (f"* {notice}" for notice in Exported({}, self._counts, run.config.units).notices)
         for id_, branch in run.promoted_branches():
             taken = markdown_code(branch.name)

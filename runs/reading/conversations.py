@@ -285,7 +285,7 @@ def faulty_calls(run: RunFile, position: int, calls: Iterable[Call], outcome: Ou
         for call in [blocks[number] for number in sorted(blocks)][:-1]:
             line = Line(role=USER, content=recipe.spoken(call["reply"]), finish_reason=call["finish_reason"])
             found.rejected.add(call["call"])
-            found.faults[call["call"]] = run.gate.faults_of_line(scenario, before, line)
+            found.faults[call["call"]] = run.gate.find_line_faults(scenario, before, line)
     return found
 
 

@@ -15,7 +15,7 @@ from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, Undefine
 from jinja2.utils import missing
 
 from dialoom.graphs import DialogueFault, Episode, Judgement, Outcome, Recipe, WithGate, WithJudging
-from dialoom.graphs.outcome import BY_JUDGES, KINDS, USER, dialogue_faults
+from dialoom.graphs.outcome import FAULT_KINDS, JUDGE_FAULT, USER, count_dialogue_faults
 from dialoom.grouping import grouped
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import Neighbours, RecordedEpisode, RunFile, ScenarioPage, ScenarioQuery
@@ -172,7 +172,7 @@ class Score(float):
 
 def fault_kinds(recipe: Recipe) -> list[str]:
     """Return the kinds of faults: those of the gate's rules, and the recipe's own."""
-    return [*KINDS, *WithGate.of(recipe).fault_kinds]
+    return [*FAULT_KINDS, *WithGate.of(recipe).fault_kinds]
 
 
 class FaultCount(int):
@@ -180,14 +180,14 @@ class FaultCount(int):
 
     def __new__(cls, faults: Sequence[DialogueFault], recipe: Recipe) -> FaultCount:
         """Count the faults. Only roles and kinds that the recipe has become attributes."""
-        made = super().__new__(cls, dialogue_faults(faults))
+        made = super().__new__(cls, count_dialogue_faults(faults))
         made.__dict__.update(dict.fromkeys((*fault_kinds(recipe), USER, *recipe.roles), 0))
         made.__dict__.update(Counter(name for each in faults for name in (each.who, each.kind)))
         return made
 
     def __repr__(self) -> str:
         """Return a hint for the error message about an unknown attribute."""
-        return f"there are roles and kinds, such as {USER} and {next(iter(KINDS))}"
+        return f"there are roles and kinds, such as {USER} and {next(iter(FAULT_KINDS))}"
 
 
 def mean_scores(episode: Episode) -> dict[str, float]:
@@ -262,7 +262,7 @@ class Where:
     @property
     def needs_texts(self) -> bool:
         """Return whether the expression uses messages or other texts, which take longer to read than numbers."""
-        return not self._names.isdisjoint(_TEXT_NAMES) or BY_JUDGES in self.text
+        return not self._names.isdisjoint(_TEXT_NAMES) or JUDGE_FAULT in self.text
 
     def keeps(self, episode: RecordedEpisode) -> bool:
         """Return whether the expression is true for a scenario.

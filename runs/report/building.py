@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from dialoom.graphs import Chart, Episode, Estimate, Recipe, Table, Tally, WithFacets, WithReport
-from dialoom.graphs.gate import reduced_shares
+from dialoom.graphs.gate import format_reduced_coverage
 from dialoom.graphs.outcome import USER, USER_MODEL
 from dialoom.graphs.recipe import REVIEWED
 from dialoom.runs.errors import RunError
@@ -128,7 +128,7 @@ class FaultsOf:
         ]
         rejected = self.reported.run.rejected_lines()
         again = f"; lines of the {USER} that were rejected and requested again: {rejected:,}" if rejected else ""
-        covered = reduced_shares(self.languages, self.gated)
+        covered = format_reduced_coverage(self.languages, self.gated)
         yield f"{label}Dialogues checked by the gate: {self.gated:,}, of which {', '.join(faults)}{again}. {covered}"
         for review in self._reviews():
             models = ", ".join(review.model_names.values())

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from dialoom.graphs import Episode, Estimate, Judge, Judgement, Table, WithFacets, WithJudging, WithLabels, WithRoles
-from dialoom.graphs.gate.talk import PromptWords, runs_of, words_of
+from dialoom.graphs.gate.talk import PromptWords, hash_runs, split_words
 from dialoom.graphs.outcome import Subject, by_subject
 from dialoom.graphs.tables.statistics import MIN_UNITS, Tally
 from dialoom.graphs.tables.table import CONSTANT_MARK, DOUBTFUL_MARK
@@ -168,7 +168,7 @@ def health_of(reported: ReportedRun, where: str | None, most: int | None = None)
         word
         for prompt in run.prompts.values()
         for each in prompt.sections
-        for word in runs_of(tuple(words_of(each.text)), _RUN)
+        for word in hash_runs(tuple(split_words(each.text)), _RUN)
     )
     for episode in islice(selected(run, reported.set_name, where), most):
         unit = _unit(episode, reported)
@@ -213,8 +213,8 @@ def _is_own(reported: ReportedRun, judge: Judge | None, target: str) -> bool:
 @lru_cache(maxsize=16)  # judgements of the same conversation are consecutive
 def _compared(text: str) -> tuple[str, frozenset[int]]:
     """Return a text in normal form, and the hashes of its sequences of words."""
-    words = words_of(text)
-    return " ".join(words), frozenset(runs_of(tuple(words), _RUN))
+    words = split_words(text)
+    return " ".join(words), frozenset(hash_runs(tuple(words), _RUN))
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -234,7 +234,7 @@ def _is_copied(
 
     A quotation of the judged text is not a copy, even if that text repeats the scenario.
     """
-    words = tuple(words_of(judgement.explanation))
+    words = tuple(split_words(judgement.explanation))
     text = " ".join(words)
     if len(words) < _FEWEST_WORDS or text in (quoted := _compared(conversation))[0]:
         return False
@@ -242,7 +242,7 @@ def _is_copied(
     if text in description[0] or any(form in text and len(words) - len(form.split()) < 2 for form in prompts.forms):
         return True
     covered: set[int] = set()
-    for place, run in enumerate(runs_of(words, _RUN)):
+    for place, run in enumerate(hash_runs(words, _RUN)):
         if (run in instructions or run in description[1]) and run not in quoted[1]:
             covered |= {*range(place, place + _RUN)}
     return len(covered) / len(words) >= _COVERED

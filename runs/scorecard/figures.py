@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from dialoom.graphs import Chart, Estimate, Recipe, Series, Table, WithRoles
-from dialoom.graphs.gate import reduced_shares
+from dialoom.graphs.gate import format_reduced_coverage
 from dialoom.graphs.outcome import USER
 from dialoom.graphs.tables.table import Cell
 from dialoom.runs.configuration.trust import Trust
@@ -201,7 +201,7 @@ def soundness_table(systems: Sequence[PlayedSystem]) -> Table:
         "or the gate has checked no dialogue."
     )
     if gated:
-        table.notes.append(f"Dialogues checked by the gate: {gated:,}. {reduced_shares(languages, gated)}")
+        table.notes.append(f"Dialogues checked by the gate: {gated:,}. {format_reduced_coverage(languages, gated)}")
     return table
 
 

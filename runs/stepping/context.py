@@ -278,7 +278,7 @@ class ScenarioContext:
         """Return the outcome of a state, with the faults that the gate finds; without checks that have changed."""
         bare = self.recipe.outcome(self.work.scenario, self._begun(state), not is_end)
         outcome = completed(self.recipe, self.work.scenario, bare, is_checked=is_end and self.problem is None)
-        return self.gate.passed(self.work.scenario, outcome)
+        return self.gate.add_faults(self.work.scenario, outcome)
 
     def outcome_at(self, checkpoint: str, state: Mapping[str, Any], is_end: bool) -> Outcome:
         """Return the outcome of a checkpoint's state; the last ones are kept, because finding faults takes time."""

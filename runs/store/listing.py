@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dialoom.graphs.outcome import BY_JUDGES
+from dialoom.graphs.outcome import JUDGE_FAULT
 from dialoom.grouping import nested
 from dialoom.runs.errors import StoreError
 
@@ -158,7 +158,7 @@ _SCORE = (
 )
 _FAULTS = (
     f"(SELECT iif(faults IS NULL, NULL, count(each.value)) FROM json_each(faults) AS each "
-    f"WHERE each.value ->> 'kind' <> '{BY_JUDGES}')"
+    f"WHERE each.value ->> 'kind' <> '{JUDGE_FAULT}')"
 )
 _OF_CALLS = "(SELECT {figure} FROM calls WHERE calls.scenario = position AND judging IS NULL AND branch IS NULL)"
 _PAID = "count(coalesce(reply, input_tokens))"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from pydantic import TypeAdapter
 
 from dialoom.graphs import Outcome, Recipe, WithGate, WithJudging
-from dialoom.graphs.gate import Gate, PromptWords, copied_forms
+from dialoom.graphs.gate import Gate, PromptWords, find_copied_forms
 from dialoom.graphs.recipe import finished
 from dialoom.grouping import grouped
 from dialoom.prompts import PromptLibrary
@@ -316,7 +316,7 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
         scenario = self.scenario(self.recipe, position)
         state = {**self.recipe.initial(scenario), **read_state(self._reader, thread_of(row["id"], row["take"]))}
         outcome = finished(self.recipe, scenario, state, failed=True).model_copy(update={"ended_by": ""})
-        found = self.gate.passed(scenario, outcome)
+        found = self.gate.add_faults(scenario, outcome)
         return RecordedEpisode(row["id"], json.loads(row["facets"]), "pending", found, trial=row["trial"])
 
     def outcome(self, position: int) -> Outcome:
@@ -337,7 +337,7 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
         outcome = episode.outcome
         if outcome.faults is None or not outcome.judgements:
             return episode
-        faults = (*outcome.faults, *copied_forms(outcome.judgements, self._prompt_words))
+        faults = (*outcome.faults, *find_copied_forms(outcome.judgements, self._prompt_words))
         return replace(episode, outcome=outcome.model_copy(update={"faults": faults}))
 
     def _find(self, key: str) -> str | None:

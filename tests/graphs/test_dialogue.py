@@ -344,7 +344,7 @@ class FaultFindingGate(Gate):
     def __init__(self, rejected: int) -> None:
         self.left = rejected
 
-    def faults_of_line(self, scenario: Any, history: Sequence[Line], line: Line) -> list[DialogueFault]:
+    def find_line_faults(self, scenario: Any, history: Sequence[Line], line: Line) -> list[DialogueFault]:
         self.left -= 1
         return [DialogueFault(who=line.role, kind="echo")] if self.left >= 0 else []
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from dialoom.errors import DialoomError
 from dialoom.graphs import DialogueFault, Outline
-from dialoom.graphs.outcome import dialogue_faults
+from dialoom.graphs.outcome import count_dialogue_faults
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs.reading.conversations import Conversation, Item, SpokenMessage
 from dialoom.runs.report.health import Health
@@ -91,7 +91,7 @@ def _head(view: View, shown: Conversation, beside: Neighbours, is_chosen: bool) 
         text("div", ended.replace("_", " "), f"badge {'bad' if episode.state == 'failed' else ''}")
         if episode.branch is not None:
             text("div", episode.branch.summary(), "badge accent")
-        if count := dialogue_faults(episode.outcome.faults or ()):
+        if count := count_dialogue_faults(episode.outcome.faults or ()):
             text("div", counted(count, "faults"), "badge warn")
         text("div", _taken(shown), "quiet small number")
         with element("nav", "row-of push", aria_label="Other conversations"):

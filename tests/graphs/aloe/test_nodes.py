@@ -285,9 +285,9 @@ def test_faults_of_a_tree_name_path_and_reply_once() -> None:
     ]
     scenario = AloeScenario(person="ada", profile="She bakes.", personality="She is blunt.", rounds=2, branching=1)
     outcome = Outcome(messages=(), ended_by="all_rounds", details={"rounds": rounds})
-    faults = Gate(RECIPE, []).passed(scenario, outcome).faults
+    faults = Gate(RECIPE, []).add_faults(scenario, outcome).faults
     assert faults is not None
     found = [(each.who, each.kind, each.where) for each in faults]
     assert sorted(found) == [("rejected", "prompt_leak", ""), ("rejected", "repetition", "p")]
     nothing = outcome.model_copy(update={"details": {"rounds": []}})
-    assert Gate(RECIPE, []).passed(scenario, nothing).faults is None
+    assert Gate(RECIPE, []).add_faults(scenario, nothing).faults is None

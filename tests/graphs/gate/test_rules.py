@@ -8,9 +8,18 @@ from dataclasses import replace
 import pytest
 
 from dialoom import Line
-from dialoom.graphs.gate import NEEDS, RULES, Facts, PromptWords, Talk, copied_forms, coverage, is_reduced
+from dialoom.graphs.gate import (
+    REQUIRED_LISTS,
+    RULES,
+    Facts,
+    PromptWords,
+    Talk,
+    coverage,
+    find_copied_forms,
+    has_reduced_coverage,
+)
 from dialoom.graphs.gate.rules import TEXT_RULES
-from dialoom.graphs.gate.talk import vocabularies
+from dialoom.graphs.gate.talk import load_vocabularies
 from dialoom.prompts import FunctionCall, Prompt
 from tests.conftest import ROOT
 from tests.gate_figures import labelled_table, languages_table, planted, planted_table
@@ -310,7 +319,7 @@ def test_users_who_state_their_instructions_leak_their_prompt(line: str) -> None
 def test_judge_that_returns_the_blank_of_its_form_is_found() -> None:
     words = PromptWords.of([Prompt.parse(WITH_BLANKS, "of a user's own")])
     rows = explanations()
-    found = [len(list(copied_forms([judgement], words))) == 1 for judgement, _ in rows]
+    found = [len(list(find_copied_forms([judgement], words))) == 1 for judgement, _ in rows]
     assert found == [is_copied for _, is_copied in rows]
 
 
@@ -423,12 +432,12 @@ def test_task_is_compared_by_characters_in_chinese() -> None:
 
 
 def test_documented_coverage_of_languages_follows_from_the_word_lists() -> None:
-    assert not is_reduced("en")
-    assert is_reduced("de") and is_reduced("fi")
+    assert not has_reduced_coverage("en")
+    assert has_reduced_coverage("de") and has_reduced_coverage("fi")
     assert coverage("de")["swapped_role"] == "full" and coverage("fr")["swapped_role"] == "some"
-    kinds = [kind for kind in coverage("en") if kind in NEEDS]  # the kinds of faults that need word lists
+    kinds = [kind for kind in coverage("en") if kind in REQUIRED_LISTS]  # the kinds of faults that need word lists
     rows = [["language", *(f"`{kind}`" for kind in kinds)], ["---"] * (len(kinds) + 1)]
-    rows += [[f"`{code}`", *(coverage(code)[kind] for kind in kinds)] for code in vocabularies()]
+    rows += [[f"`{code}`", *(coverage(code)[kind] for kind in kinds)] for code in load_vocabularies()]
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     assert table in (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
 
