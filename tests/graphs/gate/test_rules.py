@@ -359,6 +359,18 @@ def _found(line: str, languages: tuple[str, ...]) -> set[str]:
     return {fault.kind for rule in RULES for fault in rule(talk)}
 
 
+@pytest.mark.parametrize(
+    ("line", "is_foreign"),
+    [
+        ("Το ψωμί είναι καλό.", True),
+        ("The Greek word for bread is ψωμί, and I bake it on Sundays.", False),
+        ("Ω ω?", False),
+    ],
+)
+def test_line_is_foreign_if_most_letters_are_of_another_script(line: str, is_foreign: bool) -> None:
+    assert ("other_language" in _found(line, ("en",))) == is_foreign
+
+
 @pytest.mark.parametrize("language", SWAPPED)
 def test_role_swap_is_found_only_in_covered_languages(language: str) -> None:
     is_covered = coverage(language)["swapped_role"] != "none"
