@@ -133,12 +133,12 @@ def _calls(run: RunFile, judging: str | None, where: str | None) -> Iterator[dic
 
 
 def _calibrated(run: RunFile, labels: Path | None, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
-    from dialoom.runs.agreement import calibrated_scores
+    from dialoom.runs.agreement import calibrate_scores
 
-    for each in calibrated_scores(run, labels, judging, where):
-        alone = {"alone": each.alone.mean, "alone_low": each.alone.low, "alone_high": each.alone.high}
+    for each in calibrate_scores(run, labels, judging, where):
+        alone = {"alone": each.labels_only.mean, "alone_low": each.labels_only.low, "alone_high": each.labels_only.high}
         own = {"mean": each.mean.mean, "low": each.mean.low, "high": each.mean.high, "n": each.mean.n}
-        counts = {"effective": each.effective, "more": each.more, OFFLINE: _offline(run, judging)}
+        counts = {"effective": each.effective_labels, "more": each.additional_labels, OFFLINE: _offline(run, judging)}
         judge = each.judge.mean if isinstance(each.judge, Estimate) else each.judge
         yield {**each.group._asdict(), "labels": each.labels, "judge": judge, **own, **alone, **counts}
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:  # heavy, or an extra
     import datasets
     import pandas
 
-    from dialoom.runs.agreement import Agreement, GivenLabel, Labelled, Sample
+    from dialoom.runs.agreement import Agreement, LabelProgress, Sample, StoredLabel
     from dialoom.runs.export import Encoding, Exported, Soundness
     from dialoom.runs.stepping import ReadOnlyStepper
 
@@ -390,9 +390,9 @@ class RunReader:
             DataError: If the file cannot be read.
             OutputError: If it cannot be written.
         """
-        from dialoom.runs.agreement import LabelFile, labels_beside
+        from dialoom.runs.agreement import LabelFile, default_labels_path
 
-        labels = LabelFile(labels_beside(self.path) if path is None else Path(path))
+        labels = LabelFile(default_labels_path(self.path) if path is None else Path(path))
         with self._opened() as file:
             labels.put(file, file.resolve(str(scenario)), item, annotator, str(label))
 
@@ -402,7 +402,7 @@ class RunReader:
 
     def given_labels(
         self, annotator: str, scenario: str | int | None = None, *, path: PathLike | None = None
-    ) -> list[GivenLabel]:
+    ) -> list[StoredLabel]:
         """Return all labels of a person, and for each whether it was given to an earlier conversation of the scenario.
 
         A label belongs to the conversation that the person read. When another branch becomes the scenario's outcome, or
@@ -416,11 +416,13 @@ class RunReader:
         Raises:
             DataError: If the file cannot be read.
         """
-        from dialoom.runs.agreement import LabelFile, labels_beside
+        from dialoom.runs.agreement import LabelFile, default_labels_path
 
-        labels = LabelFile(labels_beside(self.path) if path is None else Path(path))
+        labels = LabelFile(default_labels_path(self.path) if path is None else Path(path))
         return self._read(
-            lambda file: list(labels.given(file, annotator, None if scenario is None else file.resolve(str(scenario))))
+            lambda file: list(
+                labels.iter_labels(file, annotator, None if scenario is None else file.resolve(str(scenario)))
+            )
         )
 
     def labelled(
@@ -430,7 +432,7 @@ class RunReader:
         metrics: Sequence[str] = (),
         judging: str | None = None,
         path: PathLike | None = None,
-    ) -> dict[int, Labelled]:
+    ) -> dict[int, LabelProgress]:
         """Return how many judgements of each scenario's conversation a person has labelled, by the scenario's position.
 
         Args:
@@ -442,11 +444,11 @@ class RunReader:
         Returns:
             The number of labels and the number of judgements to label, for scenarios with at least one label.
         """
-        from dialoom.runs.agreement import labelled, labels_beside
+        from dialoom.runs.agreement import count_labels, default_labels_path
 
         with self._opened() as file:
-            labels = labels_beside(self.path) if path is None else Path(path)
-            return labelled(file, labels, annotator, metrics, judging)
+            labels = default_labels_path(self.path) if path is None else Path(path)
+            return count_labels(file, labels, annotator, metrics, judging)
 
     def sample_to_label(
         self,
@@ -507,11 +509,11 @@ class RunReader:
             DataError: If the file cannot be read, or holds labels of another run.
             StoreError: If there is no such set.
         """
-        from dialoom.runs.agreement import agreement, labels_beside, read_labels
+        from dialoom.runs.agreement import compute_agreement, default_labels_path, read_labels
 
-        labels = read_labels(labels_beside(self.path) if path is None else Path(path), annotators)
+        labels = read_labels(default_labels_path(self.path) if path is None else Path(path), annotators)
         return self._read(
-            lambda file: agreement(file, labels, judging=judging, metrics=metrics, scales=scales, where=where)
+            lambda file: compute_agreement(file, labels, judging=judging, metrics=metrics, scales=scales, where=where)
         )
 
     def judge_health(self, judging: str | None = None, *, most: int | None = None) -> list[Health]:
@@ -922,9 +924,9 @@ def report(
         check_selection(files, judging, where)
         calibrated: Sequence[Table] = ()
         if labels is not None:
-            from dialoom.runs.agreement import calibrated_tables
+            from dialoom.runs.agreement import calibration_tables
 
             given = [] if labels is True else [labels] if isinstance(labels, str | os.PathLike) else labels
             beside = [Path(each) for each in given]
-            calibrated = calibrated_tables(files, beside, judging, where, (), allow_different_users)
+            calibrated = calibration_tables(files, beside, judging, where, (), allow_different_users)
         return Report.of(files, judging, tables, where, calibrated, allow_different_users)

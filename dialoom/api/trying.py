@@ -117,7 +117,7 @@ async def atry_judge(
             if given is None:
                 _check_labels(found, file)
             else:
-                LabelledItems(file, given, None, None).check()
+                LabelledItems(file, given, None, None).check_labels()
         run = await ajudge(
             target, model, judges=judges, repeat=repeat, where=where, retry_failed=retry_failed, **settings
         )
@@ -139,14 +139,14 @@ def _given_labels(source: Path, is_run: bool, judges: PathLike | None, labels: P
         RunError: If a study is missing, or given for a run.
         DataError: If the labels cannot be read, or there are none.
     """
-    from dialoom.runs.agreement import labels_beside, read_labels  # deferred: imports numpy
+    from dialoom.runs.agreement import default_labels_path, read_labels  # deferred: imports numpy
 
     if is_run and judges is not None:
         raise RunError(f"judges: {source} is a run, whose own recipe has the judges; omit judges", setting="judges")
     if not is_run and judges is None:
         raise RunError("judges is missing: give the study whose judges are to be tried", setting="judges")
     if labels is not None or is_run:
-        return read_labels(labels_beside(source) if labels is None else Path(labels))
+        return read_labels(default_labels_path(source) if labels is None else Path(labels))
     if next(labelled_rows(source), None) is None:
         raise DataError(
             source, f'no row has a label; add labels to the rows under "{LABEL}NAME", or give a labels file'
@@ -156,10 +156,10 @@ def _given_labels(source: Path, is_run: bool, judges: PathLike | None, labels: P
 
 def _where_labelled(path: Path, labels: Labels) -> str:
     """Return an expression that selects the scenarios that have a label."""
-    from dialoom.runs.agreement.items import scenario_of
+    from dialoom.runs.agreement.items import find_scenario
 
     with RunFile(path) as file:
-        ids = {found[1] for row in labels.rows if (found := scenario_of(file, row.item)) is not None}
+        ids = {found[1] for row in labels.rows if (found := find_scenario(file, row.item)) is not None}
     if not ids:
         raise DataError(labels.path, "no label belongs to a scenario of the run")
     return f"id in {sorted(ids)!r}"
@@ -183,7 +183,7 @@ def _check_labels(source: Path, run: RunFile) -> None:
                     raise DataError(source, f"{problem} {', '.join(metrics)}", row.line)
                 try:
                     if label not in (None, ""):
-                        scales.of(metric).parse(str(label))
+                        scales.get(metric).parse(str(label))
                 except ValueError as error:
                     raise DataError(source, f"label of {name}: {error}", row.line) from error
 
@@ -238,14 +238,14 @@ def _labels_in(source: Path, run: RunFile, judging: str) -> Labels:
 
 def _tables(run: RunFile, names: Sequence[str], labels: Labels) -> Iterator[Table]:
     """Yield the health of each judge and its agreement with the labels."""
-    from dialoom.runs.agreement import agreement, table_of
+    from dialoom.runs.agreement import compute_agreement, kappa_table
 
     several = len(names) > 1
     for name in names:
         reported = reported_runs([run], run.recipe, name)
         if not (health := health_of(reported[0], None)):
             raise RunError(f"{name} judged no labelled conversation, so there is nothing to compare")
-        made = [*health_table(health, several=False), table_of(agreement(run, labels, judging=name))]
+        made = [*health_table(health, several=False), kappa_table(compute_agreement(run, labels, judging=name))]
         for table in made:
             table.title += f" ({name})" if several else ""
         yield from add_offline_column(made, reported)

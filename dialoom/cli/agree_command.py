@@ -79,7 +79,7 @@ def agree(
     if sample is not None and out is not None:
         _print_sample(reader.sample_to_label(out, sample, names or _ANNOTATORS, seed=seed, **chosen), run, out, sample)
         return
-    from dialoom.runs.agreement import as_json, disagreement_table, table_of
+    from dialoom.runs.agreement import as_json, disagreement_table, kappa_table
 
     found = reader.agreement(path=labels, annotators=names, **chosen)
     if json:
@@ -87,7 +87,7 @@ def agree(
         return
     from .reporting import print_tables
 
-    print_tables([disagreement_table(found) if disagreements else table_of(found)])
+    print_tables([disagreement_table(found) if disagreements else kappa_table(found)])
 
 
 def _check(

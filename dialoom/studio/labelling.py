@@ -13,7 +13,7 @@ from dialoom import Run
 from dialoom.errors import DialoomError
 from dialoom.graphs import Judgement, WithJudging, WithLabels
 from dialoom.graphs.check import conversation_to
-from dialoom.runs.agreement import GivenLabel, Labelled, Scale, Scales, table_of
+from dialoom.runs.agreement import LabelProgress, Scale, Scales, StoredLabel, kappa_table
 from dialoom.runs.errors import StoreError
 from dialoom.runs.reading.conversations import Conversation, Item
 from dialoom.runs.report import texts_of
@@ -31,7 +31,7 @@ _CONVERSATION = "/runs/{run}/scenarios/{scenario}"
 _AS_WRITTEN = "() => emit(document.getElementById('labeller').value)"
 
 
-def labels_by(view: View) -> Mapping[int, Labelled]:
+def labels_by(view: View) -> Mapping[int, LabelProgress]:
     """Return the annotator's progress in labelling, by the scenario's position; empty without an annotator."""
     if not view.one("as"):
         return {}
@@ -96,11 +96,11 @@ def go_on(view: View, after: int | None) -> None:
             )
 
 
-def label_count(labels: Labelled | None) -> str:
+def label_count(labels: LabelProgress | None) -> str:
     """Return the number of a scenario's labels as text."""
     if labels is None:
         return "not labelled"
-    return "labelled" if labels.is_complete else f"{labels.given} of {labels.wanted} labelled"
+    return "labelled" if labels.is_complete else f"{labels.labelled} of {labels.total} labelled"
 
 
 _PATH = "/runs/{run}/scenarios/{scenario}"
@@ -243,7 +243,7 @@ class JudgementBox:
                 made = ui.link(metric.replace("_", " "), self._address(metrics=metrics)).classes("chip")
                 made.props(f'aria-current="{str(metric in chosen).lower()}"')
 
-    def _labels(self) -> Sequence[GivenLabel]:
+    def _labels(self) -> Sequence[StoredLabel]:
         if not self._annotator:
             return ()
         try:
@@ -252,7 +252,7 @@ class JudgementBox:
             problem(error)
             return ()
 
-    def _earlier(self, labels: Sequence[GivenLabel], items: Sequence[Item]) -> None:
+    def _earlier(self, labels: Sequence[StoredLabel], items: Sequence[Item]) -> None:
         """Add the annotator's labels of judgements that belong only to an earlier conversation."""
         here = {item.id for item in items}
         if count := sum(each.is_earlier and each.item not in here for each in labels):
@@ -261,7 +261,7 @@ class JudgementBox:
             )
             text("p", f"Not counted while this conversation is the outcome: {labels_left}.", "quiet small")
 
-    def _item(self, item: Item, labels: Sequence[GivenLabel]) -> None:
+    def _item(self, item: Item, labels: Sequence[StoredLabel]) -> None:
         judgement = item.judgement
         with element("div", "judgement"):
             score_lines(judgement, self._health, self._is_blind)
@@ -288,7 +288,7 @@ class JudgementBox:
 
     def _choices(self, item: Item, given: str) -> None:
         """Add the values of the scale as buttons; pressing the current label's button removes the label."""
-        scale = self._scales.of(item.judgement.metric)
+        scale = self._scales.get(item.judgement.metric)
         made: dict[str, ui.element] = {}
         given = _as_written(scale, given)
         turn = asyncio.Lock()  # clicks count in their order, however long each takes to store
@@ -321,7 +321,7 @@ def agreement_up_to_now(run: Run, judging: str | None, title: str = "Agreement s
     """Add the agreement of labels and judge, computed on demand."""
 
     async def fill() -> None:
-        table = table_of(await asyncio.to_thread(run.agreement, judging=judging))
+        table = kappa_table(await asyncio.to_thread(run.agreement, judging=judging))
         with element("div", "scroll"), element("table", "data"):
             for number, row in enumerate([table.columns, *texts_of(table)]):
                 with element("tr"):

@@ -1,40 +1,40 @@
 """Agreement between people and judges: a sample for people to label, kappas, and calibrated scores."""
 
-from .calibrated import CalibratedScore, calibrated_scores, calibrated_tables
+from .calibrated_scores import CalibratedScore, calibrate_scores, calibration_tables
 from .items import Sample, Scale, Scales, write_sample
-from .labels import GivenLabel, LabelFile, Labelled, Labels, labelled, labels_beside, read_labels
+from .labels import LabelFile, LabelProgress, Labels, StoredLabel, count_labels, default_labels_path, read_labels
 from .results import (
     Agreement,
     Disagreement,
+    ExcludedLabels,
     GroupAgreement,
-    LabelsLeftOut,
-    agreement,
     as_json,
+    compute_agreement,
     disagreement_table,
-    table_of,
+    kappa_table,
 )
 
 __all__ = [
     "Agreement",
     "CalibratedScore",
     "Disagreement",
-    "GivenLabel",
+    "ExcludedLabels",
     "GroupAgreement",
     "LabelFile",
-    "Labelled",
+    "LabelProgress",
     "Labels",
-    "LabelsLeftOut",
     "Sample",
     "Scale",
     "Scales",
-    "agreement",
+    "StoredLabel",
     "as_json",
-    "calibrated_scores",
-    "calibrated_tables",
+    "calibrate_scores",
+    "calibration_tables",
+    "compute_agreement",
+    "count_labels",
+    "default_labels_path",
     "disagreement_table",
-    "labelled",
-    "labels_beside",
+    "kappa_table",
     "read_labels",
-    "table_of",
     "write_sample",
 ]

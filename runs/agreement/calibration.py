@@ -20,12 +20,12 @@ Floats: TypeAlias = NDArray[np.float64]
 
 QUANTILE = 2.0
 """The quantile for Wilson's intervals, as in Agresti and Coull (1998); with 1.96, their coverage falls to 93 %."""
-_PRIOR = 2.0
+_PRIOR_LABELS = 2.0
 """Number of labels, from the distribution of all labels, that are added to each stratum when its variance is estimated,
 so that a judge that rarely errs does not seem faultless because a few labels all agree with it."""
-_NO_SPREAD = 1e-12
+_VARIANCE_TOLERANCE = 1e-12
 """Maximum variance, or sum of squared deviations, that counts as none, which allows for rounding errors."""
-_PER_STRATUM = 10
+_MIN_LABELS_PER_STRATUM = 10
 """Minimum number of labels for each stratum of scores; with fewer, adjacent scores are merged."""
 
 
@@ -48,9 +48,9 @@ class Strata:
     @classmethod
     def unweighted(cls, labels: Sequence[float]) -> Strata:
         """Return a single stratum that consists of labelled items only."""
-        given = np.asarray(labels, dtype=np.float64)
-        number = np.array([float(given.size)])
-        return cls(number, number, np.array([given.sum()]), np.array([(given**2).sum()]))
+        values = np.asarray(labels, dtype=np.float64)
+        number = np.array([float(values.size)])
+        return cls(number, number, np.array([values.sum()]), np.array([(values**2).sum()]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +61,21 @@ class Calibration:
         mean: The calibrated mean.
         low: The lower end of its interval.
         high: The upper end.
-        alone: The mean of the labels, as they are weighted in the strata, without the judge.
-        alone_low: The lower end of its interval, by the same method.
-        alone_high: The upper end.
-        effective: The number of labels that would be needed for the same precision without the judge.
-        fixed: The share of the variance that more labels cannot reduce, as it depends on the number of items.
+        labels_only: The mean of the labels, as they are weighted in the strata, without the judge.
+        labels_only_low: The lower end of its interval, by the same method.
+        labels_only_high: The upper end.
+        effective_labels: The number of labels that would be needed for the same precision without the judge.
+        fixed_share: The share of the variance that more labels cannot reduce, as it depends on the number of items.
     """
 
     mean: Floats
     low: Floats
     high: Floats
-    alone: Floats
-    alone_low: Floats
-    alone_high: Floats
-    effective: Floats
-    fixed: Floats
+    labels_only: Floats
+    labels_only_low: Floats
+    labels_only_high: Floats
+    effective_labels: Floats
+    fixed_share: Floats
 
 
 def calibrate(
@@ -95,29 +95,37 @@ def calibrate(
         designs: The design effects of clustered items, at least 1, by which three variances are multiplied: of the
             labels, of the labels' differences from the means of their strata, and of these means over all items.
     """
-    of_labels, of_residuals, of_items = designs
+    label_effect, residual_effect, item_effect = designs
     total = strata.labels.sum(-1)
     weights = strata.items / strata.items.sum(-1, keepdims=True)
-    alone = np.clip(strata.sums.sum(-1) / total, 0.0, 1.0)
-    second = strata.squares.sum(-1) / total
-    has_all = (strata.labels > 0).all(-1)
+    plain = np.clip(strata.sums.sum(-1) / total, 0.0, 1.0)
+    mean_square = strata.squares.sum(-1) / total
+    all_labelled = (strata.labels > 0).all(-1)
     labels = np.maximum(strata.labels, 1)
-    mean = np.where(has_all, np.clip((weights * strata.sums / labels).sum(-1), 0.0, 1.0), alone)
-    middles = (strata.sums + _PRIOR * alone[..., None]) / (labels + _PRIOR)
-    spreads = (strata.squares + _PRIOR * second[..., None]) / (labels + _PRIOR) - middles**2
-    between = (weights * (middles - (weights * middles).sum(-1, keepdims=True)) ** 2).sum(-1)
-    fixed = of_items * between / strata.items.sum(-1)
-    variance = of_residuals * (weights**2 * spreads / labels).sum(-1) + fixed
-    own_spread = np.where(second - alone**2 > _NO_SPREAD, second - alone**2, 0.0)
-    of_alone = of_labels * own_spread / total
-    ratio = np.where(has_all & (of_alone > 0), np.minimum(variance / np.where(of_alone > 0, of_alone, 1), 1), 1.0)
-    one_differs = step**2 * (total - 1) / total**2
-    spread = np.maximum(own_spread, np.where(alone * (1 - alone) > 0, one_differs, 0.0))
-    scatter = np.maximum(alone * (1 - alone) / np.where(spread > 0, spread, 1), 1)
-    low, high = _wilson(mean, scatter * total / of_labels / ratio, quantile)
-    alone_low, alone_high = _wilson(alone, scatter * total / of_labels, quantile)
-    share = np.where(ratio * of_alone > 0, fixed / np.where(of_alone > 0, ratio * of_alone, 1), 0.0)
-    return Calibration(mean, low, high, alone, alone_low, alone_high, total / ratio, np.minimum(share, 1))
+    mean = np.where(all_labelled, np.clip((weights * strata.sums / labels).sum(-1), 0.0, 1.0), plain)
+    means = (strata.sums + _PRIOR_LABELS * plain[..., None]) / (labels + _PRIOR_LABELS)
+    variances = (strata.squares + _PRIOR_LABELS * mean_square[..., None]) / (labels + _PRIOR_LABELS) - means**2
+    between = (weights * (means - (weights * means).sum(-1, keepdims=True)) ** 2).sum(-1)
+    fixed_variance = item_effect * between / strata.items.sum(-1)
+    variance = residual_effect * (weights**2 * variances / labels).sum(-1) + fixed_variance
+    own_variance = np.where(mean_square - plain**2 > _VARIANCE_TOLERANCE, mean_square - plain**2, 0.0)
+    plain_variance = label_effect * own_variance / total
+    ratio = np.where(
+        all_labelled & (plain_variance > 0),
+        np.minimum(variance / np.where(plain_variance > 0, plain_variance, 1), 1),
+        1.0,
+    )
+    min_variance = step**2 * (total - 1) / total**2
+    spread = np.maximum(own_variance, np.where(plain * (1 - plain) > 0, min_variance, 0.0))
+    scatter = np.maximum(plain * (1 - plain) / np.where(spread > 0, spread, 1), 1)
+    low, high = _wilson(mean, scatter * total / label_effect / ratio, quantile)
+    plain_low, plain_high = _wilson(plain, scatter * total / label_effect, quantile)
+    fixed_share = np.where(
+        ratio * plain_variance > 0,
+        fixed_variance / np.where(plain_variance > 0, ratio * plain_variance, 1),
+        0.0,
+    )
+    return Calibration(mean, low, high, plain, plain_low, plain_high, total / ratio, np.minimum(fixed_share, 1))
 
 
 def _wilson(share: Floats, n: Floats, quantile: float) -> tuple[Floats, Floats]:
@@ -128,23 +136,23 @@ def _wilson(share: Floats, n: Floats, quantile: float) -> tuple[Floats, Floats]:
     return np.maximum(0.0, middle - half), np.minimum(1.0, middle + half)
 
 
-def more_labels(found: Calibration, labels: int, items: int) -> int | None:
+def labels_to_halve_interval(calibration: Calibration, labels: int, items: int) -> int | None:
     """Return how many further labels would halve the confidence interval; `None` if too few items remain.
 
     Args:
-        found: The calibration of one data set.
+        calibration: The calibration of one data set.
         labels: The number of labels.
         items: The number of items.
     """
-    fixed = float(found.fixed)
-    if fixed >= 0.25:
+    fixed_share = float(calibration.fixed_share)
+    if fixed_share >= 0.25:
         return None
-    needed = int(np.ceil(labels * (1 - fixed) / (0.25 - fixed)))
+    needed = int(np.ceil(labels * (1 - fixed_share) / (0.25 - fixed_share)))
     return needed - labels if needed <= items else None
 
 
-def stratified(
-    items: Mapping[tuple[float, ...], int], labels: Mapping[tuple[float, ...], Sequence[float]], *, most: int
+def stratify(
+    items: Mapping[tuple[float, ...], int], labels: Mapping[tuple[float, ...], Sequence[float]], *, max_strata: int
 ) -> tuple[Strata, list[list[tuple[float, ...]]]]:
     """Return the strata of items and labels by the judge's score, and the scores of each stratum.
 
@@ -154,7 +162,7 @@ def stratified(
     Args:
         items: The number of items by score. A score is a tuple, by which the scores are ordered.
         labels: The labels, from 0 to 1, by score.
-        most: Maximum number of strata, at least 1.
+        max_strata: Maximum number of strata, at least 1.
     """
     keys = sorted(items)
     groups = [[key] for key in keys if labels.get(key)]
@@ -162,34 +170,34 @@ def stratified(
         if not labels.get(key):
             nearest = min(groups, key=lambda group: min(abs(np.subtract(key, each)).sum() for each in group))
             nearest.append(key)
-    while len(groups) > most:
+    while len(groups) > max_strata:
         sizes = [sum(len(labels.get(key, ())) for key in group) for group in groups]
-        place = min(range(len(groups) - 1), key=lambda at: sizes[at] + sizes[at + 1])
-        groups[place] += groups.pop(place + 1)
-    columns = [_stratum(group, items, labels) for group in groups]
+        index = min(range(len(groups) - 1), key=lambda at: sizes[at] + sizes[at + 1])
+        groups[index] += groups.pop(index + 1)
+    columns = [_merge_scores(group, items, labels) for group in groups]
     return Strata(*np.array(columns, dtype=np.float64).T), groups
 
 
-def _stratum(
+def _merge_scores(
     scores: Sequence[tuple[float, ...]],
     items: Mapping[tuple[float, ...], int],
     labels: Mapping[tuple[float, ...], Sequence[float]],
 ) -> tuple[float, float, float, float]:
     """Return the items, effective labels, sum and sum of squares of merged scores."""
-    number = sum(items[score] for score in scores)
+    items_count = sum(items[score] for score in scores)
     unlabelled = sum(items[score] for score in scores if not labels.get(score))
-    share = number / (number - unlabelled)
+    share = items_count / (items_count - unlabelled)
     weights = {score: share * items[score] / len(labels[score]) for score in scores if labels.get(score)}
-    given = np.concatenate([np.asarray(labels[score], dtype=np.float64) for score in weights])
+    values = np.concatenate([np.asarray(labels[score], dtype=np.float64) for score in weights])
     weight = np.concatenate([np.full(len(labels[score]), each) for score, each in weights.items()])
     effective = weight.sum() ** 2 / (weight**2).sum()
     weight *= effective / weight.sum()
-    return number, effective, (weight * given).sum(), (weight * given**2).sum()
+    return items_count, effective, (weight * values).sum(), (weight * values**2).sum()
 
 
-def most_strata(labels: int) -> int:
+def strata_limit(labels: int) -> int:
     """Return the maximum number of strata for a number of labels."""
-    return max(2, labels // _PER_STRATUM)
+    return max(2, labels // _MIN_LABELS_PER_STRATUM)
 
 
 def design_effect(values: Iterable[tuple[Hashable, float]], mean: float) -> float:
@@ -204,4 +212,4 @@ def design_effect(values: Iterable[tuple[Hashable, float]], mean: float) -> floa
     for unit, value in values:
         sums[unit] += value - mean
         squares += (value - mean) ** 2
-    return max(1.0, sum(each**2 for each in sums.values()) / squares) if squares > _NO_SPREAD else 1.0
+    return max(1.0, sum(each**2 for each in sums.values()) / squares) if squares > _VARIANCE_TOLERANCE else 1.0

@@ -25,7 +25,7 @@ from dialoom.runs.store import RunFile
 from dialoom.text import csv_cell
 
 
-def scenario_of(run: RunFile, item: str) -> tuple[int, str] | None:
+def find_scenario(run: RunFile, item: str) -> tuple[int, str] | None:
     """Return the position and the id of the scenario that an item's id names; `None` if the run does not have it."""
     for end in (place for place, letter in enumerate(item) if letter == "/"):
         if (position := run.position_of(item[:end])) is not None:
@@ -33,7 +33,7 @@ def scenario_of(run: RunFile, item: str) -> tuple[int, str] | None:
     return None
 
 
-def items(
+def iter_run_items(
     run: RunFile, judging: str | None, metrics: Collection[str], where: str | None = None
 ) -> Iterator[tuple[Episode, Item]]:
     """Yield a run's items in plan order, optionally only those of some metrics or of scenarios matching an expression.
@@ -42,49 +42,49 @@ def items(
         RunError: If the run has no judgements of such a metric.
         StoreError: If the set of judgements does not exist.
     """
-    seen: set[str] = set()
+    judged_metrics: set[str] = set()
     chosen = run.judgement_set(judging)
     if chosen is not None and chosen.members:
-        named = ", ".join(map(repr, chosen.members))
+        names = ", ".join(map(repr, chosen.members))
         raise RunError(
             f"judging {chosen.name!r}: agreement is computed with a single judge, and this is a set of several; name "
-            f"one of {named}",
+            f"one of {names}",
             setting="judging",
         )
     recipe = run.recipe
     for episode in selected(run, judging, where):
         for item in items_of(episode, recipe):
-            seen.add(item.judgement.metric)
+            judged_metrics.add(item.judgement.metric)
             if not metrics or item.judgement.metric in metrics:
                 yield episode, item
-    if not seen and where is not None:
+    if not judged_metrics and where is not None:
         raise RunError(f"where {where!r} matches no judgement of {run.path}", setting="where")
-    if not seen:
+    if not judged_metrics:
         advice = Advice("judge", "judge the run first", {"path": run.path})
         raise RunError(f"{run.path} has no judgements to compare labels with", advice=advice)
-    if unknown := [metric for metric in metrics if metric not in seen]:
-        there = ", ".join(sorted(seen))
-        raise RunError(f"metrics {unknown[0]!r}: {run.path} has judgements of {there}", setting="metrics")
+    if unknown := [metric for metric in metrics if metric not in judged_metrics]:
+        known = ", ".join(sorted(judged_metrics))
+        raise RunError(f"metrics {unknown[0]!r}: {run.path} has judgements of {known}", setting="metrics")
 
 
-_LENGTH = 16
+_DIGEST_CHARACTERS = 16
 
 
-def digest_of(episode: Episode, recipe: Recipe, item: Item) -> str:
+def compute_item_digest(episode: Episode, recipe: Recipe, item: Item) -> str:
     """Return the digest of the lines that people read to label an item; it does not depend on any judgement.
 
     The digest changes if another branch becomes the scenario's conversation or the scenario is played again, unless the
     part that the item is about, such as the first turns, is unchanged.
     """
     judgements = episode.outcome.judgements
-    unsaid = tuple(map(_without_result, judgements))
-    place = next((place for place, each in enumerate(judgements) if each is item.judgement), None)
-    judgement = _without_result(item.judgement) if place is None else unsaid[place]
-    outcome = episode.outcome.model_copy(update={"judgements": unsaid})
+    judgements_without_results = tuple(map(_without_result, judgements))
+    index = next((index for index, each in enumerate(judgements) if each is item.judgement), None)
+    judgement = _without_result(item.judgement) if index is None else judgements_without_results[index]
+    outcome = episode.outcome.model_copy(update={"judgements": judgements_without_results})
     lines = [[line.role, line.spoken] for line in WithLabels.of(recipe).judged_lines(outcome, judgement)]
     content = json.dumps(lines, ensure_ascii=False).encode("utf-8", "surrogatepass")
     # The prefix keeps spreadsheets from parsing it as a number.
-    return f"sha256:{sha256(content).hexdigest()[:_LENGTH]}"
+    return f"sha256:{sha256(content).hexdigest()[:_DIGEST_CHARACTERS]}"
 
 
 def _without_result(judgement: Judgement) -> Judgement:
@@ -140,35 +140,35 @@ class Scales:
     A metric without a scale is a verdict.
 
     Args:
-        known: The lowest and the highest score by metric, as in `WithJudging.scales`.
-        given: Overrides of the form `METRIC=LOW-HIGH`.
+        scales: The lowest and the highest score by metric, as in `WithJudging.scales`.
+        overrides: Overrides of the form `METRIC=LOW-HIGH`.
 
     Raises:
         RunError: If a given scale cannot be parsed.
     """
 
-    def __init__(self, known: Mapping[str, tuple[int, int]], given: Iterable[str] = ()) -> None:
-        self._scales = {metric: Scale(low, high) for metric, (low, high) in known.items()}
-        for text in given:
-            found = re.fullmatch(r"(.+?)=(-?\d{1,6})-(-?\d{1,6})", text, re.ASCII)
-            if found is None or int(found[2]) >= int(found[3]):
+    def __init__(self, scales: Mapping[str, tuple[int, int]], overrides: Iterable[str] = ()) -> None:
+        self._scales = {metric: Scale(low, high) for metric, (low, high) in scales.items()}
+        for text in overrides:
+            match = re.fullmatch(r"(.+?)=(-?\d{1,6})-(-?\d{1,6})", text, re.ASCII)
+            if match is None or int(match[2]) >= int(match[3]):
                 raise RunError(
                     f"scales {text!r}: expected METRIC=LOW-HIGH with whole numbers, such as naturalness=1-5",
                     setting="scales",
                 )
-            self._scales[found[1]] = Scale(int(found[2]), int(found[3]))
+            self._scales[match[1]] = Scale(int(match[2]), int(match[3]))
 
-    def of(self, metric: str) -> Scale:
+    def get(self, metric: str) -> Scale:
         """Return the scale of a metric."""
         return self._scales.get(metric, VERDICT)
 
-    def code(self, judgement: Judgement) -> int | None:
+    def integer_score(self, judgement: Judgement) -> int | None:
         """Return the judge's score as a value of its scale; `None` if there is none.
 
         Raises:
             RunError: If the score is not on the scale.
         """
-        score, scale = judgement.score, self.of(judgement.metric)
+        score, scale = judgement.score, self.get(judgement.metric)
         if score is None:
             return None
         if isinstance(score, bool) != scale.is_verdict:
@@ -188,10 +188,10 @@ class Scales:
         return int(score)
 
 
-ITEM, LABEL, DIGEST = "item", "label:", "digest"
+ITEM_COLUMN, LABEL_PREFIX, DIGEST_COLUMN = "item", "label:", "digest"
 """In labels files, the title of the column of ids, the prefix of the titles of annotators' columns, and the title of
 the column of digests."""
-COLUMNS = (ITEM, "scenario", "metric", "target", "turn", "scale", DIGEST, "about", "conversation")
+COLUMNS = (ITEM_COLUMN, "scenario", "metric", "target", "turn", "scale", DIGEST_COLUMN, "about", "conversation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,24 +250,26 @@ def write_sample(
         raise RunError(f"{target} exists and may contain people's labels; give the path of a new file")
     config = run.config
     recipe = run.recipe
-    known = Scales(WithJudging.of(recipe).scales, scales)
-    checked = WithJudging.of(recipe).check_metrics - set(metrics)
-    found = (pair for pair in items(run, judging, metrics, where) if pair[1].judgement.metric not in checked)
-    drawn, unscored = _draw_items(found, known, size, config.seed if seed is None else seed)
+    known_scales = Scales(WithJudging.of(recipe).scales, scales)
+    excluded = WithJudging.of(recipe).check_metrics - set(metrics)
+    candidates = (
+        pair for pair in iter_run_items(run, judging, metrics, where) if pair[1].judgement.metric not in excluded
+    )
+    drawn, unscored = _draw_items(candidates, known_scales, size, config.seed if seed is None else seed)
     if not drawn:
-        named = f"; name a check to sample it: {', '.join(sorted(checked))}" if checked else ""
-        message = f"{run.path} has no judge's score to sample ({unscored:,} judgements have no score){named}"
-        raise RunError(message, setting="metrics" if checked else None)
+        hint = f"; name a check to sample it: {', '.join(sorted(excluded))}" if excluded else ""
+        message = f"{run.path} has no judge's score to sample ({unscored:,} judgements have no score){hint}"
+        raise RunError(message, setting="metrics" if excluded else None)
     drawn.sort()  # items of a conversation are adjacent, so that annotators read it once
     # The byte order mark (`-sig`) tells spreadsheets that the file is UTF-8.
     with text_output(target, (run.path,), encoding="utf-8-sig", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(map(csv_cell, [*COLUMNS, *(LABEL + name for name in annotators)]))
+        writer.writerow(map(csv_cell, [*COLUMNS, *(LABEL_PREFIX + name for name in annotators)]))
         for each in drawn:
             episode = run.episode(run.resolve(each.episode), judging)
             assert episode is not None, "a drawn scenario is finished, and stays so"
             item = next(item for item in items_of(episode, recipe) if item.id == each.id)
-            writer.writerow([*map(csv_cell, item_row(run, episode, item, known)), *[""] * len(annotators)])
+            writer.writerow([*map(csv_cell, item_row(run, episode, item, known_scales)), *[""] * len(annotators)])
     return Sample(Counter(each.group for each in drawn), unscored, len({each.episode for each in drawn}))
 
 
@@ -281,7 +283,7 @@ class _DrawnItem(NamedTuple):
 
 
 def _draw_items(
-    found: Iterable[tuple[Episode, Item]], scales: Scales, size: int, seed: int
+    candidates: Iterable[tuple[Episode, Item]], scales: Scales, size: int, seed: int
 ) -> tuple[list[_DrawnItem], int]:
     """Return the items drawn, and the number excluded because they have no score.
 
@@ -290,48 +292,48 @@ def _draw_items(
     lowest numbers are drawn. So the items of a score are a simple random sample, and the groups mostly share their
     conversations.
     """
-    pools: dict[Group, dict[int, _Lowest]] = defaultdict(dict)
+    pools: dict[Group, dict[int, _ItemPool]] = defaultdict(dict)
     unscored = 0
-    for order, (episode, item) in enumerate(found):
+    for order, (episode, item) in enumerate(candidates):
         if episode.state != "done":
             continue  # an unfinished conversation is not labelled
-        if (score := scales.code(item.judgement)) is None:
+        if (score := scales.integer_score(item.judgement)) is None:
             unscored += 1
         else:
             turn = item.id.removeprefix(f"{episode.id}/{item.judgement.metric}/{item.judgement.target}")
             number = stream(seed, episode.id, f"agreement sample{turn}").random()
-            pools[item.group].setdefault(score, _Lowest(size)).add(
+            pools[item.group].setdefault(score, _ItemPool(size)).add(
                 number, _DrawnItem(order, item.group, episode.id, item.id)
             )
-    chosen: list[_DrawnItem] = []
+    drawn: list[_DrawnItem] = []
     # The smallest group is first, so that its shortfall is divided among the others.
     smallest_first = sorted(pools.items(), key=lambda each: (sum(pool.seen for pool in each[1].values()), each[0]))
-    for done, (_, by_score) in enumerate(smallest_first):
-        counts = _allocated(by_score, (size - len(chosen)) // (len(pools) - done))
+    for group_index, (_, by_score) in enumerate(smallest_first):
+        counts = _allocate(by_score, (size - len(drawn)) // (len(pools) - group_index))
         for score, count in counts.items():
-            chosen += by_score[score].take(count)
-    return chosen, unscored
+            drawn += by_score[score].take(count)
+    return drawn, unscored
 
 
-_FEWEST_OF_SCORE = 2
+_MIN_ITEMS_PER_SCORE = 2
 """Minimum number of items with each score, in a sample that is large enough."""
 
 
-def _allocated(pools: Mapping[int, _Lowest], size: int) -> dict[int, int]:
+def _allocate(pools: Mapping[int, _ItemPool], size: int) -> dict[int, int]:
     """Return the number of items to draw for each score: proportional to the score's frequency, but at least two.
 
     Proportional allocation is never less precise than a simple random sample, even if the judge's scores are random.
     """
     total = sum(pool.seen for pool in pools.values())
-    fewest = _FEWEST_OF_SCORE if size >= _FEWEST_OF_SCORE * len(pools) else 0
-    counts = {score: min(fewest, pool.seen) for score, pool in sorted(pools.items())}
+    minimum = _MIN_ITEMS_PER_SCORE if size >= _MIN_ITEMS_PER_SCORE * len(pools) else 0
+    counts = {score: min(minimum, pool.seen) for score, pool in sorted(pools.items())}
     for _ in range(min(size, total) - sum(counts.values())):
-        open_ = [score for score in counts if counts[score] < pools[score].seen]
-        counts[max(open_, key=lambda score: size * pools[score].seen / total - counts[score])] += 1
+        unfilled = [score for score in counts if counts[score] < pools[score].seen]
+        counts[max(unfilled, key=lambda score: size * pools[score].seen / total - counts[score])] += 1
     return counts
 
 
-class _Lowest:
+class _ItemPool:
     """The items with the lowest random numbers; `seen` is the number of all items that have been added."""
 
     def __init__(self, size: int) -> None:
@@ -350,16 +352,16 @@ class _Lowest:
 def item_row(run: RunFile, episode: Episode, item: Item, scales: Scales) -> list[str]:
     """Return an item's cells in the order of `COLUMNS`: all that annotators need, without the judge's result."""
     recipe, judgement = run.recipe, item.judgement
-    labelled = WithLabels.of(recipe)
-    about = labelled.judged_about(run.scenario(recipe, run.resolve(episode.id)), judgement)
+    labelling = WithLabels.of(recipe)
+    about = labelling.judged_about(run.scenario(recipe, run.resolve(episode.id)), judgement)
     return [
         item.id,
         episode.id,
         judgement.metric,
         judgement.target,
         "" if judgement.turn is None else str(judgement.turn),
-        str(scales.of(judgement.metric)),
-        digest_of(episode, recipe, item),
+        str(scales.get(judgement.metric)),
+        compute_item_digest(episode, recipe, item),
         yaml.safe_dump(dict(about), allow_unicode=True, sort_keys=False, width=100).strip() if about else "",
-        "\n\n".join(f"{line.role}: {line.spoken}" for line in labelled.judged_lines(episode.outcome, judgement)),
+        "\n\n".join(f"{line.role}: {line.spoken}" for line in labelling.judged_lines(episode.outcome, judgement)),
     ]

@@ -26,13 +26,22 @@ from dialoom.runs.store import RunFile
 from dialoom.runs.store.connections import Signature, signature
 from dialoom.text import cell_text, csv_cell
 
-from .items import COLUMNS, DIGEST, ITEM, LABEL, Scales, digest_of, item_row, scenario_of
+from .items import (
+    COLUMNS,
+    DIGEST_COLUMN,
+    ITEM_COLUMN,
+    LABEL_PREFIX,
+    Scales,
+    compute_item_digest,
+    find_scenario,
+    item_row,
+)
 
-_LARGEST_CELL = 2**31 - 1
-_ADVICE = "save it as 'CSV UTF-8'"
+_MAX_CELL_CHARACTERS = 2**31 - 1
+_ENCODING_ADVICE = "save it as 'CSV UTF-8'"
 
-_WORD = LABEL.rstrip(":")
-_CLOSENESS = 0.8
+_LABEL_WORD = LABEL_PREFIX.rstrip(":")
+_MIN_SIMILARITY = 0.8
 """The similarity, as `difflib` computes it, from which a word may be a misspelt `label`."""
 
 
@@ -68,25 +77,26 @@ class Labels:
     rows: Sequence[LabelRow]
 
 
-def read_labels(path: Path, only: Collection[str] = ()) -> Labels:
+def read_labels(path: Path, annotators: Collection[str] = ()) -> Labels:
     """Read a labels file; labels are not checked against their scales here.
 
     Args:
         path: The file.
-        only: The annotators whose labels are read; by default all.
+        annotators: The annotators whose labels are read; by default all.
 
     Raises:
         DataError: If the file cannot be read, lacks a column, or has a duplicate item; the message states the line.
     """
-    lines = _lines(path)
+    lines = _read_rows(path)
     _, header = next(lines)
-    columns = _columns(path, header, only)
+    columns = _find_annotator_columns(path, header, annotators)
     titles = [name.strip().lower() for name in header]
-    place, of = titles.index(ITEM), titles.index(DIGEST) if DIGEST in titles else len(header)
+    item_index = titles.index(ITEM_COLUMN)
+    digest_index = titles.index(DIGEST_COLUMN) if DIGEST_COLUMN in titles else len(header)
     rows: dict[str, dict[str, LabelRow]] = {}
     for line, cells in lines:
-        item = cell_text(_cell(cells, place))
-        labels = tuple(_cell(cells, column) for column in columns.values())
+        item = cell_text(_get_cell(cells, item_index))
+        labels = tuple(_get_cell(cells, column) for column in columns.values())
         if not any(cell.strip() for cell in cells):
             continue  # spreadsheets leave empty rows at the end
         if any(cell.strip() for cell in cells[len(header) :]):
@@ -94,48 +104,53 @@ def read_labels(path: Path, only: Collection[str] = ()) -> Labels:
                 path, f"{len(cells)} cells under {len(header)} columns; a cell with commas needs quotes", line
             )
         if not item:
-            raise DataError(path, f"this row has no {ITEM!r}, which must be the item's id from the sample", line)
-        digest, of_item = cell_text(_cell(cells, of)), rows.setdefault(item, {})
+            raise DataError(path, f"this row has no {ITEM_COLUMN!r}, which must be the item's id from the sample", line)
+        digest, item_rows = cell_text(_get_cell(cells, digest_index)), rows.setdefault(item, {})
         # A row without a digest may belong to any conversation.
-        known = of_item.get(digest) or of_item.get("") or (None if digest else next(iter(of_item.values()), None))
-        if known is not None:
-            raise DataError(path, f"item {item!r} is already on line {known.line}", line)
-        of_item[digest] = LabelRow(item, digest, line, labels)
-    found = tuple(row for of_item in rows.values() for row in of_item.values())
-    if not any(label for row in found for label in row.cells):
+        existing = (
+            item_rows.get(digest) or item_rows.get("") or (None if digest else next(iter(item_rows.values()), None))
+        )
+        if existing is not None:
+            raise DataError(path, f"item {item!r} is already on line {existing.line}", line)
+        item_rows[digest] = LabelRow(item, digest, line, labels)
+    label_rows = tuple(row for item_rows in rows.values() for row in item_rows.values())
+    if not any(label for row in label_rows for label in row.cells):
         unread = [name for name in columns if name.lower() in titles]
-        advice = f"; the column {unread[0]!r} is not read: rename it to {LABEL}{unread[0]}" if unread else ""
-        raise DataError(path, f"there is no label in {', '.join(LABEL + name for name in columns)}{advice}")
-    return Labels(path, tuple(columns), found)
+        advice = f"; the column {unread[0]!r} is not read: rename it to {LABEL_PREFIX}{unread[0]}" if unread else ""
+        raise DataError(path, f"there is no label in {', '.join(LABEL_PREFIX + name for name in columns)}{advice}")
+    return Labels(path, tuple(columns), label_rows)
 
 
-def _columns(path: Path, header: Sequence[str], only: Collection[str]) -> dict[str, int]:
+def _find_annotator_columns(path: Path, header: Sequence[str], annotators: Collection[str]) -> dict[str, int]:
     """Return the indices of the annotators' columns by name."""
     found: dict[str, int] = {}
-    for place, title in enumerate(header):
-        if not title.strip().lower().startswith(LABEL):
-            _check_other(path, title)
+    for index, title in enumerate(header):
+        if not title.strip().lower().startswith(LABEL_PREFIX):
+            _check_not_annotator_column(path, title)
             continue
-        name = title.strip()[len(LABEL) :].strip()
+        name = title.strip()[len(LABEL_PREFIX) :].strip()
         if not name:
-            raise DataError(path, f"the column {title!r} has no annotator's name; rename it to {LABEL}NAME", 1)
+            raise DataError(path, f"the column {title!r} has no annotator's name; rename it to {LABEL_PREFIX}NAME", 1)
         if name in found:
-            raise DataError(path, f"two columns are named {LABEL}{name}; an annotator can have only one", 1)
-        found[name] = place
+            raise DataError(path, f"two columns are named {LABEL_PREFIX}{name}; an annotator can have only one", 1)
+        found[name] = index
     if not found:
         raise DataError(
             path,
-            f"there is no annotator's column; add one for each annotator, named {LABEL}NAME, such as {LABEL}anna",
+            f"there is no annotator's column; add one for each annotator, named {LABEL_PREFIX}NAME, such as "
+            f"{LABEL_PREFIX}anna",
             1,
         )
-    if unknown := [name for name in only if name not in found]:
+    if unknown := [name for name in annotators if name not in found]:
         raise DataError(
-            path, f"no column {LABEL}{unknown[0]}; there are {', '.join(LABEL + name for name in found)}", 1
+            path,
+            f"no column {LABEL_PREFIX}{unknown[0]}; there are {', '.join(LABEL_PREFIX + name for name in found)}",
+            1,
         )
-    return {name: place for name, place in found.items() if not only or name in only}
+    return {name: index for name, index in found.items() if not annotators or name in annotators}
 
 
-def _check_other(path: Path, title: str) -> None:
+def _check_not_annotator_column(path: Path, title: str) -> None:
     """Check that a column that is not an annotator's is not meant as one.
 
     Raises:
@@ -143,16 +158,17 @@ def _check_other(path: Path, title: str) -> None:
     """
     name = title.strip()
     word, *rest = re.split(r"[\s:_.-]+", name, maxsplit=1)
-    is_near = bool(rest) and bool(get_close_matches(word.lower(), [_WORD], 1, _CLOSENESS))
-    if ":" in name or is_near or name.lower() == _WORD:
+    is_near = bool(rest) and bool(get_close_matches(word.lower(), [_LABEL_WORD], 1, _MIN_SIMILARITY))
+    if ":" in name or is_near or name.lower() == _LABEL_WORD:
         raise DataError(
             path,
-            f"the column {name!r} is not read: rename it to {LABEL}NAME, or to a name without {_WORD!r} and ':'",
+            f"the column {name!r} is not read: rename it to {LABEL_PREFIX}NAME, or to a name without {_LABEL_WORD!r} "
+            "and ':'",
             1,
         )
 
 
-def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a labels file with their line numbers, beginning with the header, which has a column `item`.
 
     Raises:
@@ -160,15 +176,17 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """
     text = read_text(path)
     if "\0" in text:
-        raise DataError(path, f"not a text file in UTF-8; {_ADVICE}", text.count("\n", 0, text.index("\0")) + 1)
+        raise DataError(
+            path, f"not a text file in UTF-8; {_ENCODING_ADVICE}", text.count("\n", 0, text.index("\0")) + 1
+        )
     if not text.strip():
         raise DataError(path, "the file is empty")
-    first = text.split("\n", 1)[0].rstrip("\r")
+    header = text.split("\n", 1)[0].rstrip("\r")
     # Spreadsheets write semicolons in locales whose decimal sign is a comma.
-    fitting = (each for each in ",;\t" if ITEM in (title.strip(' "').lower() for title in first.split(each)))
-    if (delimiter := next(fitting, None)) is None:
-        raise DataError(path, f"no column {ITEM!r} in the header, which is {first!r:.80}", 1)
-    csv.field_size_limit(_LARGEST_CELL)  # a cell may contain a whole conversation
+    delimiters = (each for each in ",;\t" if ITEM_COLUMN in (title.strip(' "').lower() for title in header.split(each)))
+    if (delimiter := next(delimiters, None)) is None:
+        raise DataError(path, f"no column {ITEM_COLUMN!r} in the header, which is {header!r:.80}", 1)
+    csv.field_size_limit(_MAX_CELL_CHARACTERS)  # a cell may contain a whole conversation
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     line = 1
     try:
@@ -176,25 +194,25 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
             yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
-        raise DataError(path, f"not a valid CSV file: {error}; {_ADVICE}", line) from error
+        raise DataError(path, f"not a valid CSV file: {error}; {_ENCODING_ADVICE}", line) from error
 
 
-def _cell(cells: Sequence[str], place: int) -> str:
+def _get_cell(cells: Sequence[str], index: int) -> str:
     """Return a cell, stripped; spreadsheets omit blank cells at the end of a row."""
-    return cells[place].strip() if place < len(cells) else ""
+    return cells[index].strip() if index < len(cells) else ""
 
 
 _write_lock = threading.Lock()
 _CACHE_SIZE = 8
 
 
-def labels_beside(run: Path) -> Path:
+def default_labels_path(run: Path) -> Path:
     """Return the default path of the labels file of a run, which is next to the run's file."""
     return run.with_name(f"{run.stem}.labels.csv")
 
 
 @dataclass(frozen=True, slots=True)
-class GivenLabel:
+class StoredLabel:
     """One label that a labels file contains.
 
     Attributes:
@@ -222,7 +240,7 @@ class LabelFile:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def given(self, run: RunFile, annotator: str, position: int | None = None) -> Iterator[GivenLabel]:
+    def iter_labels(self, run: RunFile, annotator: str, position: int | None = None) -> Iterator[StoredLabel]:
         """Yield all labels of one annotator.
 
         Args:
@@ -233,22 +251,24 @@ class LabelFile:
         Raises:
             DataError: If the file cannot be read.
         """
-        header, rows = self._read()
-        item, of, label = _place(header, ITEM), _place(header, DIGEST), _place(header, LABEL + annotator)
-        if item is None or label is None:
+        header, rows = self._read_file()
+        titles = (ITEM_COLUMN, DIGEST_COLUMN, LABEL_PREFIX + annotator)
+        item_column, digest_column, label_column = (_find_column(header, title) for title in titles)
+        if item_column is None or label_column is None:
             return
-        known: dict[int, dict[str, str]] = {}
+        digests: dict[int, dict[str, str]] = {}
         for row in rows:
-            id_, written = cell_text(_cell(row, item)), _cell(row, label)
-            found = scenario_of(run, id_) if written else None
-            if found is None or position not in (None, found[0]):
+            id_, label = cell_text(_get_cell(row, item_column)), _get_cell(row, label_column)
+            located = find_scenario(run, id_) if label else None
+            if located is None or position not in (None, located[0]):
                 continue
-            if found[0] not in known:
-                known[found[0]] = {
-                    each.id: digest_of(episode, run.recipe, each) for episode, each in _items(run, found[0])
+            if located[0] not in digests:
+                digests[located[0]] = {
+                    each.id: compute_item_digest(episode, run.recipe, each)
+                    for episode, each in _iter_scenario_items(run, located[0])
                 }
-            digest = "" if of is None else _cell(row, of)
-            yield GivenLabel(found[0], id_, written, bool(digest) and known[found[0]].get(id_) != digest)
+            digest = "" if digest_column is None else _get_cell(row, digest_column)
+            yield StoredLabel(located[0], id_, label, bool(digest) and digests[located[0]].get(id_) != digest)
 
     def put(self, run: RunFile, position: int, item: str, annotator: str, label: str) -> None:
         """Write a label, replacing the annotator's earlier one.
@@ -270,67 +290,76 @@ class LabelFile:
             raise RunError(
                 "annotator must be the name of the person who labels, got an empty name", setting="annotator"
             )
-        if not (matching := [each for each in _items(run, position) if each[1].id == item]):
+        if not (matching := [each for each in _iter_scenario_items(run, position) if each[1].id == item]):
             raise RunError(f"item {item!r:.120}: scenario {position + 1} has no judgement with this id", setting="item")
-        episode, found = matching[-1]  # of the oldest set of judgements that has it
+        episode, item_found = matching[-1]  # of the oldest set of judgements that has it
         if label:
             try:
-                scales.of(found.judgement.metric).parse(label)
+                scales.get(item_found.judgement.metric).parse(label)
             except ValueError as error:
                 raise RunError(f"label: {error}", setting="label") from error
         with _write_lock, exclusive(self.path):
-            header, rows = self._read()
-            place, column = _column(header, ITEM), _column(header, LABEL + name)
-            known = dict(zip(COLUMNS, map(csv_cell, item_row(run, episode, found, scales)), strict=True))
-            of = _column(header, DIGEST)
-            of_item = [row for row in rows if cell_text(_cell(row, place)) == item]
+            header, rows = self._read_file()
+            item_column, label_column = _ensure_column(header, ITEM_COLUMN), _ensure_column(header, LABEL_PREFIX + name)
+            new_cells = dict(zip(COLUMNS, map(csv_cell, item_row(run, episode, item_found, scales)), strict=True))
+            digest_column = _ensure_column(header, DIGEST_COLUMN)
+            item_rows = [row for row in rows if cell_text(_get_cell(row, item_column)) == item]
             # The row of this conversation or, if there is none, a row without a digest.
-            wanted = (row for digest in (known[DIGEST], "") for row in of_item if _cell(row, of) == digest)
-            if (row := next(wanted, None)) is None:
-                rows.append(row := [known.get(title.strip().lower(), "") for title in header])
+            matching_rows = (
+                row
+                for digest in (new_cells[DIGEST_COLUMN], "")
+                for row in item_rows
+                if _get_cell(row, digest_column) == digest
+            )
+            if (row := next(matching_rows, None)) is None:
+                rows.append(row := [new_cells.get(title.strip().lower(), "") for title in header])
             row += [""] * (len(header) - len(row))
-            others = [each for number, each in enumerate(row) if number != column and _is_label(header[number])]
-            if not any(others):
-                row[of] = known[DIGEST]
-            row[column] = label
+            other_labels = [
+                each
+                for number, each in enumerate(row)
+                if number != label_column and _is_annotator_column(header[number])
+            ]
+            if not any(other_labels):
+                row[digest_column] = new_cells[DIGEST_COLUMN]
+            row[label_column] = label
             with text_output(self.path, (run.path,), encoding="utf-8-sig", newline="") as file:
                 csv.writer(file).writerows([header, *rows])
 
-    def _read(self) -> tuple[list[str], list[list[str]]]:
+    def _read_file(self) -> tuple[list[str], list[list[str]]]:
         """Return the header and the rows; for a file that does not exist, the columns of a sample."""
         if not self.path.exists():
             return list(COLUMNS), []
-        header, *rows = (cells for _, cells in _lines(self.path))
+        header, *rows = (cells for _, cells in _read_rows(self.path))
         return header, rows
 
 
-class Labelled(NamedTuple):
+class LabelProgress(NamedTuple):
     """The labelling progress of a scenario.
 
     Attributes:
-        given: Number of the scenario's judgements that have a label.
-        wanted: Number of the scenario's judgements that need a label.
+        labelled: Number of the scenario's judgements that have a label.
+        total: Number of the scenario's judgements that need a label.
     """
 
-    given: int
-    wanted: int
+    labelled: int
+    total: int
 
     @property
     def is_complete(self) -> bool:
         """Return whether no label is missing."""
-        return self.given >= self.wanted
+        return self.labelled >= self.total
 
 
 _Key = tuple[Signature, Signature, str]
-_cache: dict[_Key, dict[int, Labelled]] = {}
+_cache: dict[_Key, dict[int, LabelProgress]] = {}
 """A cache of labelling progress, which lists request for every page. A key contains the state of the run's file and of
 the labels file.
 """
 
 
-def labelled(
+def count_labels(
     run: RunFile, path: Path, annotator: str, metrics: Sequence[str] = (), judging: str | None = None
-) -> dict[int, Labelled]:
+) -> dict[int, LabelProgress]:
     """Return an annotator's labelling progress by the scenario's position, for scenarios with at least one label.
 
     Args:
@@ -345,50 +374,50 @@ def labelled(
     """
     identity = "\0".join([str(run.path.resolve()), str(path.resolve()), annotator, judging or "", *sorted(metrics)])
     key = (signature(run.path), signature(path), identity)
-    known = _cache.pop(key, None)
-    if known is None:
-        known = dict(_counted(run, path, annotator, metrics, judging))
-    _cache[key] = known  # move to the end: the least recently used entries are evicted first
+    progress = _cache.pop(key, None)
+    if progress is None:
+        progress = dict(_count_labels(run, path, annotator, metrics, judging))
+    _cache[key] = progress  # move to the end: the least recently used entries are evicted first
     while len(_cache) > _CACHE_SIZE:
         _cache.pop(next(iter(_cache)), None)
-    return dict(known)
+    return dict(progress)
 
 
-def _counted(
+def _count_labels(
     run: RunFile, path: Path, annotator: str, metrics: Sequence[str], judging: str | None
-) -> Iterator[tuple[int, Labelled]]:
-    given: dict[int, set[str]] = defaultdict(set)
-    for each in LabelFile(path).given(run, annotator):
+) -> Iterator[tuple[int, LabelProgress]]:
+    labelled_items: dict[int, set[str]] = defaultdict(set)
+    for each in LabelFile(path).iter_labels(run, annotator):
         if not each.is_earlier:
-            given[each.position].add(each.item)
-    for position, ids in given.items():
+            labelled_items[each.position].add(each.item)
+    for position, ids in labelled_items.items():
         episode = run.episode(position, judging)
         items = items_of(episode, run.recipe) if episode is not None else ()
-        selected = {item.id for item in items if not metrics or item.judgement.metric in metrics}
-        if ids & selected:
-            yield position, Labelled(len(ids & selected), len(selected))
+        item_ids = {item.id for item in items if not metrics or item.judgement.metric in metrics}
+        if ids & item_ids:
+            yield position, LabelProgress(len(ids & item_ids), len(item_ids))
 
 
-def _items(run: RunFile, position: int) -> Iterator[tuple[Episode, Item]]:
+def _iter_scenario_items(run: RunFile, position: int) -> Iterator[tuple[Episode, Item]]:
     """Yield a finished scenario's items from all its sets of judgements, the oldest set last."""
     for judging in reversed(run.judgement_sets()):
         if (episode := run.episode(position, judging.name)) is not None and episode.state == "done":
             yield from ((episode, item) for item in items_of(episode, run.recipe))
 
 
-def _is_label(title: str) -> bool:
-    return title.strip().lower().startswith(LABEL)
+def _is_annotator_column(title: str) -> bool:
+    return title.strip().lower().startswith(LABEL_PREFIX)
 
 
-def _place(header: Sequence[str], title: str) -> int | None:
+def _find_column(header: Sequence[str], title: str) -> int | None:
     """Return the index of a column; `None` if there is no such column."""
-    folded = title.lower()
-    return next((place for place, each in enumerate(header) if each.strip().lower() == folded), None)
+    lowered = title.lower()
+    return next((index for index, each in enumerate(header) if each.strip().lower() == lowered), None)
 
 
-def _column(header: list[str], title: str) -> int:
+def _ensure_column(header: list[str], title: str) -> int:
     """Return the index of a column, which is added if it is missing."""
-    if (place := _place(header, title)) is None:
+    if (index := _find_column(header, title)) is None:
         header.append(csv_cell(title))
         return len(header) - 1
-    return place
+    return index

@@ -21,17 +21,17 @@ from dialoom.runs.report.rater_agreement import (
     MISSING,
     Codes,
     Kappa,
-    cohen,
-    fleiss,
-    mean_cohen,
-    observed,
+    cohen_kappa,
+    fleiss_kappa,
+    mean_cohen_kappa,
+    observed_agreement,
     require_statistics,
 )
 from dialoom.runs.report.reported import offline_note, reported_runs
 from dialoom.runs.store import RunFile
 from dialoom.text import counted
 
-from .items import Scale, Scales, digest_of, items, scenario_of
+from .items import Scale, Scales, compute_item_digest, find_scenario, iter_run_items
 from .labels import LabelRow, Labels
 
 
@@ -43,14 +43,14 @@ class RaterComparison:
         n: Number of items labelled by all raters.
         kappa: Cohen's or Fleiss' kappa.
         agreement: The share of equal pairs of labels, 0 to 1; `None` without items.
-        weighted: Cohen's kappa with quadratic weights.
+        weighted_kappa: Cohen's kappa with quadratic weights.
         is_unordered: Whether weights do not apply: for verdicts, and for Fleiss' kappa.
     """
 
     n: int
     kappa: Kappa
     agreement: float | None
-    weighted: Kappa = None
+    weighted_kappa: Kappa = None
     is_unordered: bool = False
 
 
@@ -63,7 +63,7 @@ class GroupAgreement:
         scale: The metric's scale.
         cohen: The judge's agreement with each annotator.
         average: The mean of these kappas; n is the number of items with a score and a label.
-        averaged: Number of annotators' kappas in that mean.
+        kappa_count: Number of annotators' kappas in that mean.
         fleiss: The annotators' agreement on the items that all of them labelled; `None` for a single annotator.
         missing: Number of missing labels of each annotator.
         unscored: Number of items in the file for which the judge has no score.
@@ -73,14 +73,14 @@ class GroupAgreement:
     scale: Scale
     cohen: Mapping[str, RaterComparison]
     average: RaterComparison
-    averaged: int
+    kappa_count: int
     fleiss: RaterComparison | None
     missing: Mapping[str, int]
     unscored: int
 
 
 @dataclass(frozen=True, slots=True)
-class LabelsLeftOut:
+class ExcludedLabels:
     """Labels that are not counted, for one reason.
 
     Attributes:
@@ -127,12 +127,12 @@ class Agreement:
     annotators: tuple[str, ...]
     groups: tuple[GroupAgreement, ...]
     disagreements: tuple[Disagreement, ...] = ()
-    earlier: LabelsLeftOut = LabelsLeftOut()
-    unjudged: LabelsLeftOut = LabelsLeftOut()
+    earlier: ExcludedLabels = ExcludedLabels()
+    unjudged: ExcludedLabels = ExcludedLabels()
     offline: str | None = None
 
 
-def agreement(
+def compute_agreement(
     run: RunFile,
     labels: Labels,
     *,
@@ -159,24 +159,27 @@ def agreement(
     """
     require_statistics()
     recipe = run.recipe
-    known = Scales(WithJudging.of(recipe).scales, scales)
+    known_scales = Scales(WithJudging.of(recipe).scales, scales)
     rows: dict[Group, list[list[int]]] = defaultdict(list)  # the values of labelled items; the judge's comes first
-    differing: list[Disagreement] = []
+    disagreements: list[Disagreement] = []
     matched = LabelledItems(run, labels, judging, where)
     for episode, item, row in matched:
         if row is not None:
-            score, scale = known.code(item.judgement), known.of(item.judgement.metric)
-            judged, given = MISSING if score is None else score - scale.low, label_codes(labels, row, scale)
-            rows[item.group].append([judged, *given])
-            if score is not None and set(given) - {judged, MISSING}:
-                texts = tuple("" if code == MISSING else scale.text(code + scale.low) for code in given)
+            score, scale = known_scales.integer_score(item.judgement), known_scales.get(item.judgement.metric)
+            judge_value, label_values = (
+                MISSING if score is None else score - scale.low,
+                parse_label_codes(labels, row, scale),
+            )
+            rows[item.group].append([judge_value, *label_values])
+            if score is not None and set(label_values) - {judge_value, MISSING}:
+                texts = tuple("" if code == MISSING else scale.text(code + scale.low) for code in label_values)
                 turn = item.judgement.turn
-                differing.append(Disagreement(episode.id, item.group, turn, scale.text(score), texts))
-    earlier, unjudged = matched.left_out(metrics)
+                disagreements.append(Disagreement(episode.id, item.group, turn, scale.text(score), texts))
+    earlier, unjudged = matched.find_excluded(metrics)
     if missing := set(metrics) - {group.metric for group in rows}:
-        there = {matched.metric_of(row) for row in labels.rows}
-        if missing := missing - there:
-            problem = f"metrics {min(missing)!r}: the items of {labels.path} belong to {', '.join(sorted(there))}"
+        known = {matched.find_metric(row) for row in labels.rows}
+        if missing := missing - known:
+            problem = f"metrics {min(missing)!r}: the items of {labels.path} belong to {', '.join(sorted(known))}"
             raise RunError(problem, setting="metrics")
     rows = {group: codes for group, codes in rows.items() if not metrics or group.metric in metrics}
     ranks = {metric: rank for rank, metric in enumerate(WithJudging.of(recipe).metrics)}
@@ -184,10 +187,10 @@ def agreement(
     return Agreement(
         labels.annotators,
         tuple(
-            _group_agreement(group, known.of(group.metric), labels.annotators, np.array(rows[group]))
+            _compute_group_agreement(group, known_scales.get(group.metric), labels.annotators, np.array(rows[group]))
             for group in groups
         ),
-        tuple(each for each in differing if each.group in rows),
+        tuple(each for each in disagreements if each.group in rows),
         earlier,
         unjudged,
         offline_note(reported_runs([run], recipe, judging)),
@@ -207,23 +210,25 @@ class LabelledItems:
     def __init__(self, run: RunFile, labels: Labels, judging: str | None, where: str | None) -> None:
         self._run, self._labels, self._judging = run, labels, judging
         self._selection = None if where is None else {episode.id for episode in selected(run, judging, where)}
-        self._left = {(row.item, row.digest): row for row in labels.rows}
-        self._scored: set[str] = set()
-        self._judged: dict[str, set[str]] = defaultdict(set)
+        self._unmatched = {(row.item, row.digest): row for row in labels.rows}
+        self._known_scores: set[str] = set()
+        self._judged_scores: dict[str, set[str]] = defaultdict(set)
 
     def __iter__(self) -> Iterator[tuple[Episode, Item, LabelRow | None]]:
         labelled = {row.item for row in self._labels.rows}
-        recipe, left = self._run.recipe, self._left
-        for episode, item in items(self._run, self._judging, ()):
+        recipe, left = self._run.recipe, self._unmatched
+        for episode, item in iter_run_items(self._run, self._judging, ()):
             row = None
-            self._scored.add(score := _score_of(item.judgement))
-            self._judged[episode.id].add(score)
+            self._known_scores.add(score := _score_key(item.judgement))
+            self._judged_scores[episode.id].add(score)
             if item.id in labelled:
-                row = left.pop((item.id, ""), None) or left.pop((item.id, digest_of(episode, recipe, item)), None)
+                row = left.pop((item.id, ""), None) or left.pop(
+                    (item.id, compute_item_digest(episode, recipe, item)), None
+                )
             if self._selection is None or episode.id in self._selection:
                 yield episode, item, row
 
-    def left_out(self, metrics: Collection[str] = ()) -> tuple[LabelsLeftOut, LabelsLeftOut]:
+    def find_excluded(self, metrics: Collection[str] = ()) -> tuple[ExcludedLabels, ExcludedLabels]:
         """Return the labels of conversations that have been replaced, and of those that the judge has not judged.
 
         Call this after all items have been read.
@@ -235,78 +240,78 @@ class LabelledItems:
             DataError: If a row belongs to no judgement of the run.
         """
         earlier, unjudged = Counter[str](), Counter[str]()
-        for row in self._left.values():
-            scenario = self._scenario_of(row)
-            is_judged = _is_of(row.item, scenario, self._judged.get(scenario, ()))
+        for row in self._unmatched.values():
+            scenario = self._find_scenario(row)
+            is_judged = _names_score(row.item, scenario, self._judged_scores.get(scenario, ()))
             if is_judged and not row.digest:
-                raise DataError(self._labels.path, self._wrong(row), row.line)
+                raise DataError(self._labels.path, self._mismatch(row), row.line)
             is_selected = self._selection is None or scenario in self._selection
-            is_selected = is_selected and (not metrics or self.metric_of(row) in metrics)
-            if (given := sum(map(bool, row.cells))) and is_selected:
-                (earlier if is_judged else unjudged)[scenario] += given
-        return LabelsLeftOut(earlier.total(), tuple(earlier)), LabelsLeftOut(unjudged.total(), tuple(unjudged))
+            is_selected = is_selected and (not metrics or self.find_metric(row) in metrics)
+            if (label_count := sum(map(bool, row.cells))) and is_selected:
+                (earlier if is_judged else unjudged)[scenario] += label_count
+        return ExcludedLabels(earlier.total(), tuple(earlier)), ExcludedLabels(unjudged.total(), tuple(unjudged))
 
-    def check(self) -> None:
+    def check_labels(self) -> None:
         """Check, before the run is judged, that all labels belong to its judges and are on the recipe's scales.
 
         Raises:
             DataError: If a label is wrong; the message states the line.
         """
-        known = Scales(WithJudging.of(self._run.recipe).scales)
+        scales = Scales(WithJudging.of(self._run.recipe).scales)
         for row in self._labels.rows:
-            if (metric := self.metric_of(row)) in WithJudging.of(self._run.recipe).metrics:
-                label_codes(self._labels, row, known.of(metric))
+            if (metric := self.find_metric(row)) in WithJudging.of(self._run.recipe).metrics:
+                parse_label_codes(self._labels, row, scales.get(metric))
 
-    def metric_of(self, row: LabelRow) -> str:
+    def find_metric(self, row: LabelRow) -> str:
         """Return the metric that a row labels.
 
         Raises:
             DataError: If the row belongs to no judgement of the run.
         """
-        return row.item.removeprefix(f"{self._scenario_of(row)}/").partition("/")[0]
+        return row.item.removeprefix(f"{self._find_scenario(row)}/").partition("/")[0]
 
-    def _wrong(self, row: LabelRow) -> str:
+    def _mismatch(self, row: LabelRow) -> str:
         return f"item {row.item!r} is not a judgement of {self._run.path}"
 
-    def _scenario_of(self, row: LabelRow) -> str:
+    def _find_scenario(self, row: LabelRow) -> str:
         """Return the id of the scenario to which a row belongs.
 
         Raises:
             DataError: If no conversation of the run can have this item.
         """
-        run, wrong = self._run, self._wrong(row)
-        found = scenario_of(run, row.item)
-        if found is None:
-            raise DataError(self._labels.path, wrong, row.line)
-        _, scenario = found
-        if not _is_of(row.item, scenario, self._scored):
+        run, problem = self._run, self._mismatch(row)
+        located = find_scenario(run, row.item)
+        if located is None:
+            raise DataError(self._labels.path, problem, row.line)
+        _, scenario = located
+        if not _names_score(row.item, scenario, self._known_scores):
             # What the recipe's judges and checks score, and what any set of judgements contains.
             judging = WithJudging.of(run.recipe)
-            self._scored |= {f"{metric}/{judge.target}" for judge in judging.judges for metric in judge.metrics}
-            self._scored |= {f"{check.metric}/{check.target}" for check in judging.checks}
+            self._known_scores |= {f"{metric}/{judge.target}" for judge in judging.judges for metric in judge.metrics}
+            self._known_scores |= {f"{check.metric}/{check.target}" for check in judging.checks}
             sets = (each.name for each in run.judgement_sets() if not each.members)
             for each in itertools.chain.from_iterable(map(run.episodes, sets)):
-                self._scored |= {_score_of(item.judgement) for item in items_of(each, run.recipe)}
-        if not _is_of(row.item, scenario, self._scored):
-            ends = ", ".join(sorted(self._scored))
+                self._known_scores |= {_score_key(item.judgement) for item in items_of(each, run.recipe)}
+        if not _names_score(row.item, scenario, self._known_scores):
+            known = ", ".join(sorted(self._known_scores))
             raise DataError(
-                self._labels.path, f"{wrong}; after the scenario's id, it must name one of {ends}", row.line
+                self._labels.path, f"{problem}; after the scenario's id, it must name one of {known}", row.line
             )
         return scenario
 
 
-def _score_of(judgement: Judgement) -> str:
+def _score_key(judgement: Judgement) -> str:
     """Return what a judgement scores, as items name it: its metric and target."""
     return f"{judgement.metric}/{judgement.target}"
 
 
-def _is_of(item: str, scenario: str, scored: Iterable[str]) -> bool:
+def _names_score(item: str, scenario: str, scored: Iterable[str]) -> bool:
     """Return whether an item's id consists of the scenario's id, one of the scores, and at most a turn and a number."""
     rest = item.removeprefix(f"{scenario}/")
     return any(rest == each or rest.startswith((f"{each}/", f"{each}#")) for each in scored)
 
 
-def label_codes(labels: Labels, row: LabelRow, scale: Scale) -> list[int]:
+def parse_label_codes(labels: Labels, row: LabelRow, scale: Scale) -> list[int]:
     """Return the labels of an item as distances from the lowest value of its scale, or `MISSING`."""
     codes = []
     for name, cell in zip(labels.annotators, row.cells, strict=True):
@@ -317,32 +322,32 @@ def label_codes(labels: Labels, row: LabelRow, scale: Scale) -> list[int]:
     return codes
 
 
-def _group_agreement(group: Group, scale: Scale, names: tuple[str, ...], rows: Codes) -> GroupAgreement:
+def _compute_group_agreement(group: Group, scale: Scale, names: tuple[str, ...], rows: Codes) -> GroupAgreement:
     """Return all kappas of a group; the first column of the rows contains the judge's values."""
     judge, annotators = rows[:, 0], rows[:, 1:]
     labelled, is_verdict = annotators != MISSING, scale.is_verdict
 
-    def compared(
-        kappa: Callable[..., Kappa], used: NDArray[np.bool_], other: Codes, agreed: float | None
+    def compare(
+        kappa: Callable[..., Kappa], used: NDArray[np.bool_], other: Codes, agreement: float | None
     ) -> RaterComparison:
         raters = judge[used], other[used], scale.size
         weighted = None if is_verdict else kappa(*raters, weighted=True)
-        return RaterComparison(int(used.sum()), kappa(*raters), agreed, weighted, is_unordered=is_verdict)
+        return RaterComparison(int(used.sum()), kappa(*raters), agreement, weighted, is_unordered=is_verdict)
 
-    each = {
-        name: compared(cohen, (judge != MISSING) & (column != MISSING), column, observed(judge, column))
+    by_annotator = {
+        name: compare(cohen_kappa, (judge != MISSING) & (column != MISSING), column, observed_agreement(judge, column))
         for name, column in zip(names, annotators.T, strict=True)
     }
-    agreed = _mean([pair.agreement for pair in each.values()])
-    whole = annotators[labelled.all(axis=1)]
-    between = _mean([observed(first, second) for first, second in itertools.combinations(whole.T, 2)])
+    mean_agreement = _mean([pair.agreement for pair in by_annotator.values()])
+    complete = annotators[labelled.all(axis=1)]
+    between = _mean([observed_agreement(first, second) for first, second in itertools.combinations(complete.T, 2)])
     return GroupAgreement(
         group=group,
         scale=scale,
-        cohen=each,
-        average=compared(mean_cohen, (judge != MISSING) & labelled.any(axis=1), annotators, agreed),
-        averaged=sum(pair.kappa is not None for pair in each.values()),
-        fleiss=RaterComparison(len(whole), fleiss(whole, scale.size), between, is_unordered=True)
+        cohen=by_annotator,
+        average=compare(mean_cohen_kappa, (judge != MISSING) & labelled.any(axis=1), annotators, mean_agreement),
+        kappa_count=sum(pair.kappa is not None for pair in by_annotator.values()),
+        fleiss=RaterComparison(len(complete), fleiss_kappa(complete, scale.size), between, is_unordered=True)
         if len(names) > 1
         else None,
         missing=dict(zip(names, map(int, (~labelled).sum(axis=0)), strict=True)),
@@ -355,34 +360,33 @@ def _mean(shares: Iterable[float | None]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-_EXPLANATION = (
+_KAPPA_NOTE = (
     "Kappa: agreement beyond chance; 0 is chance agreement, 1 is full agreement. Between the judge and an annotator, "
     "it is Cohen's, with the asymptotic 95 % interval. The mean of these, and Fleiss' kappa between annotators over "
     f"the items that all of them labelled, have a bootstrap interval ({RESAMPLES:,} resamples of the items). "
     "Intervals count items as independent, even turns and trials of one scenario. Weighted: a disagreement counts by "
     "the square of its size."
 )
-_MOST_SCENARIOS = 5
+_MAX_LISTED_SCENARIOS = 5
 """Maximum number of scenario ids that a note lists."""
-_ONE_VALUE = (
+_UNDEFINED_NOTE = (
     "A dash although there are labels: a rater used only one value (as always with a single item), so kappa is "
     "undefined, or 0 whatever labels the others gave."
 )
-_NO_INTERVAL = (
-    f"Intervals are omitted if they are not informative: for fewer than {MIN_UNITS} items, and if the width is "
-    "zero, as "
-    "at full agreement."
+_NO_INTERVAL_NOTE = (
+    f"Intervals are omitted if they are not informative: for fewer than {MIN_UNITS} items, and if the width is zero, "
+    "as at full agreement."
 )
 
 
-def table_of(agreement: Agreement) -> Table:
+def kappa_table(agreement: Agreement) -> Table:
     """Return the kappas as a table, with a few rows per metric and target."""
     columns = ["metric", "between", "n", "kappa", "weighted kappa", "agreement %"]
-    table = Table("agreement", "Agreement of the judge and the annotators", columns, notes=notes(agreement))
+    table = Table("agreement", "Agreement of the judge and the annotators", columns, notes=agreement_notes(agreement))
     for each in agreement.groups:
-        for between, compared in _comparison_rows(each):
-            kappas = map(_kappa_text, (compared.kappa, compared.weighted))
-            table.rows.append([str(each.group), between, compared.n, *kappas, compared.agreement])
+        for between, comparison in _comparison_rows(each):
+            kappas = map(_format_kappa, (comparison.kappa, comparison.weighted_kappa))
+            table.rows.append([str(each.group), between, comparison.n, *kappas, comparison.agreement])
     return table
 
 
@@ -396,25 +400,25 @@ def disagreement_table(agreement: Agreement) -> Table:
     return table
 
 
-def notes(agreement: Agreement) -> list[str]:
+def agreement_notes(agreement: Agreement) -> list[str]:
     """Return the notes that explain the kappas and list what they omit."""
-    compared = [each for group in agreement.groups for _, each in _comparison_rows(group)]
-    kappas = [kappa for each in compared for kappa in (each.kappa, each.weighted) if kappa is not None]
+    comparisons = [each for group in agreement.groups for _, each in _comparison_rows(group)]
+    kappas = [kappa for each in comparisons for kappa in (each.kappa, each.weighted_kappa) if kappa is not None]
     skipped = max((kappa.skipped for kappa in kappas), default=0)
-    found = (
-        (True, _EXPLANATION),
-        (any(each.n and each.kappa is None for each in compared), _ONE_VALUE),
-        (any(kappa.low is None for kappa in kappas), _NO_INTERVAL),
+    candidates = (
+        (True, _KAPPA_NOTE),
+        (any(each.n and each.kappa is None for each in comparisons), _UNDEFINED_NOTE),
+        (any(kappa.low is None for kappa in kappas), _NO_INTERVAL_NOTE),
         (
             skipped,
             f"Resamples in which a kappa is undefined are excluded from its interval: at most {skipped:,} for "
             "each kappa.",
         ),
-        *((True, note) for note in left_out_notes(agreement.earlier, agreement.unjudged)),
+        *((True, note) for note in excluded_label_notes(agreement.earlier, agreement.unjudged)),
         *((True, note) for group in agreement.groups for note in _missing_notes(group, len(agreement.annotators))),
         (agreement.offline, agreement.offline or ""),
     )
-    return [note for applies, note in found if applies]
+    return [note for applies, note in candidates if applies]
 
 
 def as_json(agreement: Agreement) -> dict[str, Any]:
@@ -425,8 +429,8 @@ def as_json(agreement: Agreement) -> dict[str, Any]:
             {
                 **each.group._asdict(),
                 "scale": "verdict" if each.scale.is_verdict else [each.scale.low, each.scale.high],
-                "cohen": {name: _comparison_json(compared) for name, compared in each.cohen.items()},
-                "average": {**_comparison_json(each.average), "annotators": each.averaged},
+                "cohen": {name: _comparison_json(comparison) for name, comparison in each.cohen.items()},
+                "average": {**_comparison_json(each.average), "annotators": each.kappa_count},
                 "fleiss": None if each.fleiss is None else _comparison_json(each.fleiss),
                 "missing": dict(each.missing),
                 "unscored": each.unscored,
@@ -444,39 +448,42 @@ def as_json(agreement: Agreement) -> dict[str, Any]:
             for each in agreement.disagreements
         ],
         **{
-            reason: {"labels": left.count, "scenarios": list(left.scenarios)}
-            for reason, left in (("earlier", agreement.earlier), ("unjudged", agreement.unjudged))
+            reason: {"labels": excluded.count, "scenarios": list(excluded.scenarios)}
+            for reason, excluded in (("earlier", agreement.earlier), ("unjudged", agreement.unjudged))
         },
-        "notes": notes(agreement),
+        "notes": agreement_notes(agreement),
     }
 
 
 def _comparison_rows(group: GroupAgreement) -> Iterator[tuple[str, RaterComparison]]:
-    for name, compared in group.cohen.items():
-        yield f"judge, {name}", compared
+    for name, comparison in group.cohen.items():
+        yield f"judge, {name}", comparison
     if group.fleiss is not None:
         yield "judge, annotators (mean)", group.average
         yield "annotators (Fleiss)", group.fleiss
 
 
-_EARLIER = (
+_EARLIER_NOTE = (
     "Labels given to an earlier conversation, left out: {count}. In these scenarios, another branch has become the "
     "outcome, or the scenario was played again. The labels count again if the labelled conversation becomes the "
     "outcome again."
 )
-_UNJUDGED = (
+_UNJUDGED_NOTE = (
     "Labels of conversations that the judge has not judged, left out: {count}. The judging failed or was not "
     "requested, or there was nothing to judge, as where the judged role says nothing."
 )
 
 
-def left_out_notes(earlier: LabelsLeftOut, unjudged: LabelsLeftOut) -> Iterator[str]:
+def excluded_label_notes(earlier: ExcludedLabels, unjudged: ExcludedLabels) -> Iterator[str]:
     """Yield the notes on labels of conversations that have been replaced, or that the judge has not judged."""
-    for text, left in ((_EARLIER, earlier), (_UNJUDGED, unjudged)):
-        if left.count:
-            shown = [*left.scenarios[:_MOST_SCENARIOS], *(["..."] if left.scenarios[_MOST_SCENARIOS:] else [])]
-            scenarios = counted(len(left.scenarios), "scenarios")
-            yield text.format(count=f"{left.count:,}, of {scenarios} ({', '.join(shown)})")
+    for text, excluded in ((_EARLIER_NOTE, earlier), (_UNJUDGED_NOTE, unjudged)):
+        if excluded.count:
+            shown = [
+                *excluded.scenarios[:_MAX_LISTED_SCENARIOS],
+                *(["..."] if excluded.scenarios[_MAX_LISTED_SCENARIOS:] else []),
+            ]
+            scenarios = counted(len(excluded.scenarios), "scenarios")
+            yield text.format(count=f"{excluded.count:,}, of {scenarios} ({', '.join(shown)})")
 
 
 def _missing_notes(group: GroupAgreement, annotators: int) -> Iterator[str]:
@@ -485,11 +492,12 @@ def _missing_notes(group: GroupAgreement, annotators: int) -> Iterator[str]:
         yield f"{group.group}: items without a label, left out: {', '.join(missing)}."
     if group.unscored:
         yield f"{group.group}: items for which the judge has no score, left out of its rows: {group.unscored:,}."
-    if 0 < group.averaged < annotators:
-        yield f"{group.group}: the mean is over the {group.averaged} of {annotators} annotators with a defined kappa."
+    if 0 < group.kappa_count < annotators:
+        over = f"{group.kappa_count} of {annotators}"
+        yield f"{group.group}: the mean is over the {over} annotators with a defined kappa."
 
 
-def _kappa_text(kappa: Kappa) -> str:
+def _format_kappa(kappa: Kappa) -> str:
     if kappa is None:
         return "–"
     # A kappa of -0.001 is to be shown as 0.00, not as -0.00.
@@ -497,12 +505,12 @@ def _kappa_text(kappa: Kappa) -> str:
     return f"{value} [{', '.join(ends)}]" if ends else value
 
 
-def _comparison_json(compared: RaterComparison) -> dict[str, Any]:
+def _comparison_json(comparison: RaterComparison) -> dict[str, Any]:
     return {
-        "n": compared.n,
-        **_kappa_json(compared.kappa),
-        "weighted": None if compared.is_unordered else _kappa_json(compared.weighted),
-        "agreement": compared.agreement,
+        "n": comparison.n,
+        **_kappa_json(comparison.kappa),
+        "weighted": None if comparison.is_unordered else _kappa_json(comparison.weighted_kappa),
+        "agreement": comparison.agreement,
     }
 
 

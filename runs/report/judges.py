@@ -64,7 +64,7 @@ def _rows(run: RunFile, sets: Sequence[JudgementSet], where: str | None) -> list
         if _has_libraries():
             from . import rater_agreement  # deferred: imports numpy, and most reports have a single judge
 
-            alpha = rater_agreement.alpha(things, units[what])
+            alpha = rater_agreement.krippendorff_alpha(things, units[what])
         rows.append((what, [len(things), alpha, equal[what].estimate()]))
     return rows
 
@@ -144,10 +144,10 @@ def _kappa(counts: Counter[tuple[float, float]], scale: tuple[int, int] | None) 
         return None
     import numpy as np  # deferred: slow to import, and most reports compare no judges
 
-    from .rater_agreement import cohen
+    from .rater_agreement import cohen_kappa
 
     first, second = (np.array([int(pair[side]) - low for pair in counts.elements()]) for side in (0, 1))
-    found = cohen(first, second, high - low + 1, weighted=scale is not None)
+    found = cohen_kappa(first, second, high - low + 1, weighted=scale is not None)
     return None if found is None else Estimate(counts.total(), found.value, found.low, found.high)
 
 

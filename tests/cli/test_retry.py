@@ -13,7 +13,7 @@ import dialoom as door
 from dialoom.cli.setting_flags import RunCommand, read_settings
 from dialoom.graphs import Estimate
 from dialoom.graphs.tables.statistics import rank_correlation
-from dialoom.runs.report.rater_agreement import alpha
+from dialoom.runs.report.rater_agreement import krippendorff_alpha
 from tests.conftest import Command, MadeOnce, lines_of
 from tests.invented import ALARM, write_release
 
@@ -326,7 +326,7 @@ def test_judges_are_called_in_turn_and_repeatedly(dialoom: Command, made_once: M
     report = run.report()
     judges = {row[0]: row for row in report["judges"].rows}
     assert judges["personalization (assistant)"][1:3] == [4, 3]
-    assert judges["personalization (assistant)"][3] == alpha([[2, 3, 2, 4]] * 3)
+    assert judges["personalization (assistant)"][3] == krippendorff_alpha([[2, 3, 2, 4]] * 3)
     own = {(row[0], row[2]): row for row in report["repeats"].rows}
     fickle, fond = (own[f"python:jury:{name}", "personalization (assistant)"] for name in ("fickle", "fond"))
     assert (fickle[1], fickle[-1].mean, fond[-1].mean) == (2, 0.0, 1.0)  # type: ignore[union-attr]
@@ -414,34 +414,38 @@ def test_every_table_warns_of_a_model_that_judges_its_own_text(dialoom: Command,
 def test_krippendorffs_alpha_of_a_published_example() -> None:
     """Krippendorff's example of three observers with missing values gives 0.811 with the interval metric."""
     things = [[2, 2], [1, 1], [3, 3], [3, 3, 4], [4, 4, 4], [1, 3], [2, 2], [1, 1], [1, 1], [3, 3], [3, 3], [3, 4]]
-    found = alpha([[*map(float, scores)] for scores in things])
+    found = krippendorff_alpha([[*map(float, scores)] for scores in things])
     assert found is not None and found.mean == pytest.approx(0.811, abs=0.0005)
-    assert alpha([[1.0, 1.0]] * 4) is None and alpha([]) is None
+    assert krippendorff_alpha([[1.0, 1.0]] * 4) is None and krippendorff_alpha([]) is None
 
 
 def test_alpha_interval_is_that_of_resampled_items() -> None:
     things = [[2.0, 2.0], [1.0, 1.0], [3.0, 4.0], [4.0, 4.0, 1.0], [1.0, 3.0], [2.0, 2.0]]
-    few, many = alpha(things), alpha(things * 20)
+    few, many = krippendorff_alpha(things), krippendorff_alpha(things * 20)
     assert few is not None and few.low is not None and few.high is not None and few.n == 6
     assert many is not None and many.low is not None and many.high is not None
     assert few.low < many.low < many.mean < many.high < few.high <= 1
     chance = random.Random(7)
-    again = [alpha([chance.choice(things) for _ in things]) for _ in range(150)]
+    again = [krippendorff_alpha([chance.choice(things) for _ in things]) for _ in range(150)]
     means = sorted(each.mean for each in again if each is not None)
     assert few.low == pytest.approx(means[len(means) // 40], abs=0.2)
     assert few.high == pytest.approx(means[-1 - len(means) // 40], abs=0.2)
-    assert (cut := alpha(things[:4])) is not None and cut.low is None
+    assert (cut := krippendorff_alpha(things[:4])) is not None and cut.low is None
 
 
 def test_alpha_of_people_with_the_same_scores_in_all_scenarios_has_the_interval_of_people() -> None:
     """Repeated scenarios of a person say nothing new, so that they must not narrow the interval."""
     things = [[2.0, 2.0], [1.0, 1.0], [3.0, 4.0], [4.0, 1.0], [1.0, 3.0], [2.0, 2.0]]
-    once, repeated, apart = alpha(things), alpha(things * 20, [*range(6)] * 20), alpha(things * 20)
+    once, repeated, apart = (
+        krippendorff_alpha(things),
+        krippendorff_alpha(things * 20, [*range(6)] * 20),
+        krippendorff_alpha(things * 20),
+    )
     assert once and repeated and apart and repeated.low is not None and apart.low is not None
     assert repeated.n == 120
     assert (repeated.low, repeated.high) == pytest.approx((once.low, once.high), abs=0.2)
     assert repeated.low < apart.low - 0.5
-    assert (few := alpha(things * 20, [*range(4)] * 30)) is not None and few.low is None
+    assert (few := krippendorff_alpha(things * 20, [*range(4)] * 30)) is not None and few.low is None
 
 
 def test_rank_correlation_by_hand() -> None:

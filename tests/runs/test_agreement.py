@@ -11,15 +11,22 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from statsmodels.stats.inter_rater import aggregate_raters, cohens_kappa, fleiss_kappa
+from statsmodels.stats import inter_rater
 
 from dialoom import DialoomError, Judgement, Line, Outcome, Run, Stepper
 from dialoom import open_run as opened
 from dialoom.graphs.check import conversation_to
 from dialoom.personas import DataError
-from dialoom.runs.agreement import GivenLabel, LabelFile, Scales, agreement, labels_beside, read_labels
+from dialoom.runs.agreement import LabelFile, Scales, StoredLabel, compute_agreement, default_labels_path, read_labels
 from dialoom.runs.agreement.labels import LabelRow
-from dialoom.runs.report.rater_agreement import MISSING, Codes, cohen, fleiss, mean_cohen, observed
+from dialoom.runs.report.rater_agreement import (
+    MISSING,
+    Codes,
+    cohen_kappa,
+    fleiss_kappa,
+    mean_cohen_kappa,
+    observed_agreement,
+)
 from dialoom.runs.store import RunFile
 from tests.conftest import Command, MadeOnce
 from tests.programs import PATIENCE
@@ -41,8 +48,8 @@ def test_cohens_kappa_and_its_interval_equal_those_of_statsmodels(weighted: bool
     table = np.zeros((LEVELS + 1, LEVELS + 1))
     for one, other in zip(JUDGE, FAR, strict=True):
         table[one, other] += 1
-    expected = cohens_kappa(table, wt="quadratic" if weighted else None)
-    actual = cohen(JUDGE, FAR, LEVELS + 1, weighted)
+    expected = inter_rater.cohens_kappa(table, wt="quadratic" if weighted else None)
+    actual = cohen_kappa(JUDGE, FAR, LEVELS + 1, weighted)
     assert actual is not None
     assert (actual.value, actual.low, actual.high) == pytest.approx(
         (expected.kappa, expected.kappa_low, expected.kappa_upp)
@@ -51,18 +58,22 @@ def test_cohens_kappa_and_its_interval_equal_those_of_statsmodels(weighted: bool
 
 def test_fleiss_kappa_equals_that_of_statsmodels() -> None:
     labels = np.column_stack([JUDGE, NEAR, FAR])
-    kappa = fleiss(labels, LEVELS)
+    kappa = fleiss_kappa(labels, LEVELS)
     assert kappa is not None
-    assert kappa.value == pytest.approx(fleiss_kappa(aggregate_raters(labels)[0]))
+    assert kappa.value == pytest.approx(inter_rater.fleiss_kappa(inter_rater.aggregate_raters(labels)[0]))
 
 
 def test_mean_is_over_annotators_and_bootstrapped_over_items() -> None:
     annotators = np.column_stack([NEAR, FAR])
-    mean, near, far = mean_cohen(JUDGE, annotators, LEVELS), cohen(JUDGE, NEAR, LEVELS), cohen(JUDGE, FAR, LEVELS)
+    mean, near, far = (
+        mean_cohen_kappa(JUDGE, annotators, LEVELS),
+        cohen_kappa(JUDGE, NEAR, LEVELS),
+        cohen_kappa(JUDGE, FAR, LEVELS),
+    )
     assert mean is not None and near is not None and far is not None
     assert mean.value == pytest.approx((near.value + far.value) / 2)
-    assert mean == mean_cohen(JUDGE, annotators, LEVELS)
-    more = mean_cohen(np.tile(JUDGE, 4), np.tile(annotators, (4, 1)), LEVELS)
+    assert mean == mean_cohen_kappa(JUDGE, annotators, LEVELS)
+    more = mean_cohen_kappa(np.tile(JUDGE, 4), np.tile(annotators, (4, 1)), LEVELS)
     assert more is not None
     assert more.value == pytest.approx(mean.value)
     assert more.low and more.high and mean.low and mean.high
@@ -72,11 +83,11 @@ def test_mean_is_over_annotators_and_bootstrapped_over_items() -> None:
 def test_intervals_contain_the_estimate() -> None:
     annotators = np.column_stack([NEAR, FAR])
     for kappa in (
-        cohen(JUDGE, NEAR, LEVELS),
-        cohen(JUDGE, NEAR, LEVELS, weighted=True),
-        mean_cohen(JUDGE, annotators, LEVELS),
-        mean_cohen(JUDGE, annotators, LEVELS, weighted=True),
-        fleiss(annotators, LEVELS),
+        cohen_kappa(JUDGE, NEAR, LEVELS),
+        cohen_kappa(JUDGE, NEAR, LEVELS, weighted=True),
+        mean_cohen_kappa(JUDGE, annotators, LEVELS),
+        mean_cohen_kappa(JUDGE, annotators, LEVELS, weighted=True),
+        fleiss_kappa(annotators, LEVELS),
     ):
         assert kappa is not None and kappa.low is not None and kappa.high is not None
         assert -1 <= kappa.low < kappa.value < kappa.high <= 1
@@ -95,15 +106,15 @@ def test_prefeval_agreement_is_the_share_of_equal_answers() -> None:
         for share in shares:
             other = round(100 * (1 - share))
             person = np.concatenate([1 - judge[:other], judge[other:]])
-            assert observed(judge, person) == pytest.approx(share)
+            assert observed_agreement(judge, person) == pytest.approx(share)
 
 
 def test_full_agreement_is_one_and_its_opposite_minus_one() -> None:
     for other, value in (("0101", 1.0), ("1010", -1.0)):
-        kappa = cohen(_codes("0101"), _codes(other), 2)
+        kappa = cohen_kappa(_codes("0101"), _codes(other), 2)
         assert kappa is not None
         assert kappa.value == pytest.approx(value)
-        between = fleiss(np.column_stack([_codes("0101"), _codes(other)]), 2)
+        between = fleiss_kappa(np.column_stack([_codes("0101"), _codes(other)]), 2)
         assert between is not None
         assert between.value == pytest.approx(value)
 
@@ -111,42 +122,44 @@ def test_full_agreement_is_one_and_its_opposite_minus_one() -> None:
 def test_raters_of_a_single_value_have_no_kappa() -> None:
     """Kappa is None if a rater gives only one value, even where the formula would yield 0 or 1."""
     same, mixed = _codes("1111"), _codes("0110")
-    assert cohen(same, same, 2) is None
-    assert mean_cohen(same, np.column_stack([same, same]), 2) is None
-    assert fleiss(np.column_stack([same, same]), 2) is None
-    assert cohen(same, mixed, 2) is cohen(mixed, same, 2) is cohen(_codes("0"), _codes("1"), 2) is None
-    assert mean_cohen(mixed, np.column_stack([same, same]), 2) is None
-    assert fleiss(np.array([[0, 1]]), 2) is None
+    assert cohen_kappa(same, same, 2) is None
+    assert mean_cohen_kappa(same, np.column_stack([same, same]), 2) is None
+    assert fleiss_kappa(np.column_stack([same, same]), 2) is None
+    assert (
+        cohen_kappa(same, mixed, 2) is cohen_kappa(mixed, same, 2) is cohen_kappa(_codes("0"), _codes("1"), 2) is None
+    )
+    assert mean_cohen_kappa(mixed, np.column_stack([same, same]), 2) is None
+    assert fleiss_kappa(np.array([[0, 1]]), 2) is None
 
 
 def test_meaningless_interval_is_none() -> None:
     few, many = _codes("0110"), _codes("01100101")
     other = _codes("01100110")
     for kappa in (
-        cohen(few, _codes("0100"), 2),
-        mean_cohen(few, np.column_stack([_codes("0100")]), 2),
-        fleiss(np.column_stack([few, _codes("0100")]), 2),
-        cohen(many, many, 2),
-        mean_cohen(many, np.column_stack([many]), 2),
-        fleiss(np.column_stack([many, many]), 2),
+        cohen_kappa(few, _codes("0100"), 2),
+        mean_cohen_kappa(few, np.column_stack([_codes("0100")]), 2),
+        fleiss_kappa(np.column_stack([few, _codes("0100")]), 2),
+        cohen_kappa(many, many, 2),
+        mean_cohen_kappa(many, np.column_stack([many]), 2),
+        fleiss_kappa(np.column_stack([many, many]), 2),
     ):
         assert kappa is not None
         assert kappa.low is kappa.high is None
-    for kappa in (cohen(many, other, 2), fleiss(np.column_stack([many, other]), 2)):
+    for kappa in (cohen_kappa(many, other, 2), fleiss_kappa(np.column_stack([many, other]), 2)):
         assert kappa is not None and kappa.low is not None and kappa.high is not None
         assert kappa.low < kappa.value < kappa.high
 
 
 def test_missing_labels_are_left_out_of_every_pair() -> None:
-    assert cohen(_codes("01-10"), _codes("0-110"), 2) == cohen(_codes("010"), _codes("010"), 2)
-    assert cohen(_codes("--"), _codes("01"), 2) is None
-    assert observed(_codes("--"), _codes("01")) is None
-    assert fleiss(np.empty((0, 2), dtype=np.int64), 2) is None
+    assert cohen_kappa(_codes("01-10"), _codes("0-110"), 2) == cohen_kappa(_codes("010"), _codes("010"), 2)
+    assert cohen_kappa(_codes("--"), _codes("01"), 2) is None
+    assert observed_agreement(_codes("--"), _codes("01")) is None
+    assert fleiss_kappa(np.empty((0, 2), dtype=np.int64), 2) is None
 
 
 def test_annotator_without_a_kappa_is_not_in_the_mean() -> None:
     judge, silent, defined = _codes("0011"), _codes("----"), _codes("0010")
-    mean, alone = mean_cohen(judge, np.column_stack([silent, defined]), 2), cohen(judge, defined, 2)
+    mean, alone = mean_cohen_kappa(judge, np.column_stack([silent, defined]), 2), cohen_kappa(judge, defined, 2)
     assert mean is not None and alone is not None
     assert mean.value == pytest.approx(alone.value)
     assert mean.skipped > 0, "some bootstrap samples of four items have a single value"
@@ -157,7 +170,7 @@ def test_kappa_is_none_or_a_number_in_its_interval(pairs: list[tuple[int, int]])
     """For any labels, kappa is None or a number from -1 to 1, never NaN."""
     first, second = np.array(pairs).T
     for weighted in (False, True):
-        kappa = cohen(first, second, 4, weighted)
+        kappa = cohen_kappa(first, second, 4, weighted)
         if kappa is None:
             assert len({*first}) == 1 or len({*second}) == 1
             continue
@@ -172,7 +185,7 @@ def test_kappa_is_none_or_a_number_in_its_interval(pairs: list[tuple[int, int]])
     [("yes", 1), ("NO", 0), ("True", 1), ("false", 0), ("1", 1), ("0", 0), ("maybe", None), ("2", None)],
 )
 def test_verdicts_are_parsed_in_several_spellings(text: str, value: int | None) -> None:
-    scale = Scales({}).of("goal")
+    scale = Scales({}).get("goal")
     if value is None:
         with pytest.raises(ValueError, match="is not yes or no"):
             scale.parse(text)
@@ -186,7 +199,7 @@ def test_verdicts_are_parsed_in_several_spellings(text: str, value: int | None) 
 )
 def test_score_is_a_whole_number_on_the_scale(text: str, value: int | None) -> None:
     """4.0, as a spreadsheet writes it, is a whole number."""
-    scale = Scales({"fit": (1, 5)}).of("fit")
+    scale = Scales({"fit": (1, 5)}).get("fit")
     if value is None:
         with pytest.raises(ValueError, match="is not a whole number from 1 to 5"):
             scale.parse(text)
@@ -196,10 +209,10 @@ def test_score_is_a_whole_number_on_the_scale(text: str, value: int | None) -> N
 
 def test_judges_score_must_be_on_the_given_scale() -> None:
     score, verdict = Judgement(metric="fit", target="a", score=5), Judgement(metric="fit", target="a", score=True)
-    assert Scales({}, ["fit=1-5"]).code(score) == 5
-    assert Scales({}).code(verdict) == 1
-    assert Scales({"fit": (1, 4)}, ["fit=0-10"]).code(score) == 5
-    assert Scales({}).code(Judgement(metric="fit", target="a", status="unparsed")) is None
+    assert Scales({}, ["fit=1-5"]).integer_score(score) == 5
+    assert Scales({}).integer_score(verdict) == 1
+    assert Scales({"fit": (1, 4)}, ["fit=0-10"]).integer_score(score) == 5
+    assert Scales({}).integer_score(Judgement(metric="fit", target="a", status="unparsed")) is None
     for scales, judgement, message in (
         (Scales({}), score, "give fit=LOW-HIGH"),
         (Scales({"fit": (1, 4)}), score, "score 5 of fit is not a whole number from 1 to 4"),
@@ -207,7 +220,7 @@ def test_judges_score_must_be_on_the_given_scale() -> None:
         (Scales({"fit": (1, 5)}), verdict, "is a verdict"),
     ):
         with pytest.raises(DialoomError, match=message):
-            scales.code(judgement)
+            scales.integer_score(judgement)
     for wrong in ("fit", "fit=5-1", "fit=a-b", "=1-5"):
         with pytest.raises(DialoomError, match="METRIC=LOW-HIGH"):
             Scales({}, [wrong])
@@ -313,12 +326,12 @@ def test_single_labels_are_read_as_those_of_a_sample(made_once: MadeOnce) -> Non
     run.label(1, items[0], "anna", "1")
     assert run.labels("anna") == dict(zip(items, ("1", "3", "5"), strict=False))
     assert run.labels("nobody") == {}
-    labels = read_labels(labels_beside(path))
+    labels = read_labels(default_labels_path(path))
     assert labels.annotators == ("anna", "ben")
     with RunFile(path) as file:
-        found = agreement(file, labels)
+        found = compute_agreement(file, labels)
     assert [group.cohen["anna"].n for group in found.groups] == [3]
-    row = _rows(labels_beside(path))[0]
+    row = _rows(default_labels_path(path))[0]
     assert row["scale"] == "1 to 5" and "user: " in row["conversation"]
 
 
@@ -331,8 +344,8 @@ def test_sample_is_filled_in_place(made_once: MadeOnce, dialoom: Command, tmp_pa
         labels.put(run, 0, second, "ben", "3")
         labels.put(run, 0, first, "anna", "2")
         labels.put(run, 0, first, "anna", "")
-        assert list(labels.given(run, "anna")) == []
-        assert list(labels.given(run, "ben")) == [GivenLabel(0, second, "3", is_earlier=False)]
+        assert list(labels.iter_labels(run, "anna")) == []
+        assert list(labels.iter_labels(run, "ben")) == [StoredLabel(0, second, "3", is_earlier=False)]
     filled = _rows(labels.path)
     assert [(row["item"], row["label:anna"], row["label:ben"]) for row in filled] == [
         (first, "", ""),
@@ -355,7 +368,7 @@ def test_impossible_label_is_refused_and_not_written(
     run = opened(play(made_once, "aloe-eval"))
     with pytest.raises(DialoomError, match=message):
         run.label(1, item or _items(run)[0], annotator, label)
-    assert not labels_beside(run.path).exists()
+    assert not default_labels_path(run.path).exists()
 
 
 async def _promote_a_fork(stepper: Stepper) -> None:
@@ -377,7 +390,7 @@ def test_labels_count_for_the_conversation_they_were_given_to(made_once: MadeOnc
     stepping(path, _promote_a_fork)
     assert run.labels("anna") == {}
     assert [(each.item, each.label, each.is_earlier) for each in run.given_labels("anna", 1)] == [(item, "yes", True)]
-    output = dialoom("agree", path, "--labels", labels_beside(path)).stdout
+    output = dialoom("agree", path, "--labels", default_labels_path(path)).stdout
     assert "given to an earlier conversation, left out: 1, of 1 scenario" in output and "judge, anna" not in output
     run.label(1, item, "anna", "no")
     assert run.labels("anna") == {item: "no"}
@@ -423,7 +436,7 @@ def test_scenario_is_labelled_when_all_chosen_metrics_are(made_once: MadeOnce, d
     whole = [item for item in items if item.endswith("/task_completion/assistant")]
     run.label(1, whole[0], "anna", "yes")
     found = run.labelled("anna")[0]
-    assert (found.given, found.wanted, found.is_complete) == (1, len(items), False)
+    assert (found.labelled, found.total, found.is_complete) == (1, len(items), False)
     assert run.labelled("anna", metrics=["task_completion"])[0].is_complete
     assert run.labelled("anna", metrics=["personalization"]) == {}
     listed = dialoom("show", path, "--labelled-by", "anna").stdout

@@ -21,9 +21,9 @@ from dialoom.runs.agreement.calibration import (
     Strata,
     calibrate,
     design_effect,
-    more_labels,
-    most_strata,
-    stratified,
+    labels_to_halve_interval,
+    strata_limit,
+    stratify,
 )
 from tests.conftest import Command
 
@@ -86,7 +86,9 @@ def test_intervals_of_shares_cover_the_truth_and_are_no_wider_than_those_of_labe
         found = calibrate(strata)
         where = (sensitivity, specificity, items, is_stratified)
         assert _covers(found, base_rate) >= 0.94, where
-        width, alone = (float(each.mean()) for each in (found.high - found.low, found.alone_high - found.alone_low))
+        width, alone = (
+            float(each.mean()) for each in (found.high - found.low, found.labels_only_high - found.labels_only_low)
+        )
         assert width <= 1.02 * alone, where
         # Five standard errors; a simple sample of 30 may have no label of a rare score.
         error = 5 * float(found.mean.std()) / REPETITIONS**0.5 + (1e-9 if is_stratified or size > 30 else 0.01)
@@ -114,11 +116,11 @@ def test_intervals_of_scores_cover_the_truth(size: int, shape: list[float]) -> N
         labels: dict[tuple[float, ...], list[float]] = {}
         for each in chosen:
             labels.setdefault((float(judge[each]),), []).append(people[each] / 4)
-        strata, _ = stratified(Counter((float(each),) for each in judge), labels, most=most_strata(size))
+        strata, _ = stratify(Counter((float(each),) for each in judge), labels, max_strata=strata_limit(size))
         found = calibrate(strata, step=0.25, quantile=max(2.0, student_quantile(size - 1)))
         covered += bool(found.low <= truth <= found.high)
         widths += float(found.high - found.low)
-        alone += float(found.alone_high - found.alone_low)
+        alone += float(found.labels_only_high - found.labels_only_low)
     assert covered / repetitions >= 0.92, "500 repetitions determine a coverage of 95 % to within two points"
     assert widths < 0.95 * alone
 
@@ -132,7 +134,7 @@ def test_mean_of_verdicts_equals_that_of_ppi_with_the_tuned_weight() -> None:
     labels: dict[tuple[float, ...], list[float]] = {
         (float(said),): [float(p) for p, j in zip(people, judge, strict=False) if j == said] for said in (0, 1)
     }
-    strata, _ = stratified(Counter((float(said),) for said in judge), labels, most=2)
+    strata, _ = stratify(Counter((float(said),) for said in judge), labels, max_strata=2)
     expected = people.mean() + weight * (judge.mean() - judge[:40].mean())
     assert float(calibrate(strata).mean) == pytest.approx(expected)
 
@@ -147,11 +149,11 @@ def test_quantiles_equal_those_of_students_t() -> None:
 
 def test_scores_without_labels_join_the_nearest_and_labels_keep_their_weight() -> None:
     items: dict[tuple[float, ...], int] = {(1.0,): 50, (2.0,): 10, (5.0,): 40}
-    strata, groups = stratified(items, {(1.0,): [0.0, 0.0], (5.0,): [1.0, 0.5]}, most=5)
+    strata, groups = stratify(items, {(1.0,): [0.0, 0.0], (5.0,): [1.0, 0.5]}, max_strata=5)
     assert groups == [[(1.0,), (2.0,)], [(5.0,)]]
     assert strata.items.tolist() == [60, 40] and strata.labels.tolist() == [2, 2]
     assert float(calibrate(strata).mean) == pytest.approx(0.4 * 0.75)
-    strata, _ = stratified({(1.0,): 90, (2.0,): 10}, {(1.0,): [0.0, 0.0], (2.0,): [1.0, 1.0]}, most=1)
+    strata, _ = stratify({(1.0,): 90, (2.0,): 10}, {(1.0,): [0.0, 0.0], (2.0,): [1.0, 1.0]}, max_strata=1)
     assert float(calibrate(strata).mean) == pytest.approx(0.1)
     assert strata.labels[0] < 4, "labels of unequal weight have a smaller effective number"
 
@@ -159,12 +161,12 @@ def test_scores_without_labels_join_the_nearest_and_labels_keep_their_weight() -
 @pytest.mark.parametrize("labels", [[0.5] * 30, [0.4] * 7, [0.5] * 8 + [1.0] * 2])
 def test_judge_with_a_single_score_adds_nothing_to_equal_or_averaged_labels(labels: list[float]) -> None:
     """The mean of two annotators' labels varies less than a single label could."""
-    strata, _ = stratified({(1.0,): 60}, {(1.0,): labels}, most=3)
+    strata, _ = stratify({(1.0,): 60}, {(1.0,): labels}, max_strata=3)
     found = calibrate(strata, step=1.0 if 1.0 in labels else 0.25)
-    assert float(found.low) == pytest.approx(float(found.alone_low))
-    assert float(found.high) == pytest.approx(float(found.alone_high))
+    assert float(found.low) == pytest.approx(float(found.labels_only_low))
+    assert float(found.high) == pytest.approx(float(found.labels_only_high))
     assert float(found.high) - float(found.low) > 0.03
-    assert float(found.effective) == pytest.approx(len(labels))
+    assert float(found.effective_labels) == pytest.approx(len(labels))
 
 
 def test_labels_of_one_unit_count_together() -> None:
@@ -180,10 +182,10 @@ def test_more_labels_is_the_number_that_quarters_the_variance_or_none() -> None:
     def found(fixed: float) -> Calibration:
         return Calibration(*(np.array(each) for each in (0.5, 0.4, 0.6, 0.5, 0.4, 0.6, 30, fixed)))
 
-    assert more_labels(found(0.0), 30, 1000) == 90
-    assert more_labels(found(0.1), 30, 1000) == 150
-    assert more_labels(found(0.0), 30, 100) is None
-    assert more_labels(found(0.3), 30, 1000) is None
+    assert labels_to_halve_interval(found(0.0), 30, 1000) == 90
+    assert labels_to_halve_interval(found(0.1), 30, 1000) == 150
+    assert labels_to_halve_interval(found(0.0), 30, 100) is None
+    assert labels_to_halve_interval(found(0.3), 30, 1000) is None
 
 
 async def _user(messages: list[Any]) -> str:

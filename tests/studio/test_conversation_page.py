@@ -10,7 +10,7 @@ import pytest
 
 import dialoom
 from dialoom import open_run
-from dialoom.runs.agreement import labels_beside
+from dialoom.runs.agreement import default_labels_path
 from tests.conftest import Command, MadeOnce, command_in
 from tests.runs.stepping.played import dialogue, play
 
@@ -125,7 +125,7 @@ def test_blind_labels_become_kappas(made_once: MadeOnce, serve: Serve, browse: O
         choice = page.locator(".judgement").nth(turn).get_by_role("button", name=label, exact=True)
         choice.click()
         expect(choice).to_have_attribute("aria-pressed", "true")
-    output = dialoom("agree", path, "--labels", labels_beside(path)).stdout
+    output = dialoom("agree", path, "--labels", default_labels_path(path)).stdout
     assert "judge, anna" in output
     page.get_by_role("link", name="Show the judge's scores").click()
     page.get_by_text("Agreement so far").click()

@@ -11,7 +11,7 @@ from urllib.request import HTTPCookieProcessor, build_opener
 import pytest
 
 from dialoom import open_run
-from dialoom.runs.agreement import labels_beside
+from dialoom.runs.agreement import default_labels_path
 from tests.conftest import Command, MadeOnce, quick_players
 from tests.invented import write_release
 from tests.programs import PATIENCE
@@ -45,7 +45,7 @@ def test_second_click_takes_a_label_back_however_fast(made_once: MadeOnce, serve
     yes = page.locator(".judgement").first.get_by_role("button", name="yes", exact=True)
     yes.evaluate("(button) => { button.click(); button.click(); }")
     deadline = time.monotonic() + PATIENCE
-    while not labels_beside(path).exists() or open_run(path).given_labels("anna", 1):
+    while not default_labels_path(path).exists() or open_run(path).given_labels("anna", 1):
         assert time.monotonic() < deadline, "the second click has set the label again"
         time.sleep(0.05)
     expect(yes).to_have_attribute("aria-pressed", "false")
@@ -121,7 +121,7 @@ def test_labels_of_another_branch_are_shown_and_not_counted(
     page.get_by_role("link", name="Conversation", exact=True).click()
     expect(page.get_by_text("given to an earlier conversation, so not counted: yes")).to_be_visible()
     expect(page.locator(".choice[aria-pressed=true]")).to_have_count(0)
-    assert "left out: 1, of 1 scenario" in dialoom("agree", path, "--labels", labels_beside(path)).stdout
+    assert "left out: 1, of 1 scenario" in dialoom("agree", path, "--labels", default_labels_path(path)).stdout
     page.get_by_text("Agreement so far").click()
     expect(page.get_by_text("Labels given to an earlier conversation, left out: 1")).to_be_visible()
     page.get_by_role("link", name="Step", exact=True).click()

@@ -13,7 +13,7 @@ from dialoom import Report, Run
 from dialoom.errors import DialoomError
 from dialoom.graphs import Estimate, Table
 from dialoom.graphs.tables.table import Cell
-from dialoom.runs.agreement import labels_beside
+from dialoom.runs.agreement import default_labels_path
 from dialoom.runs.report import text_of
 from dialoom.runs.store import Choices
 from dialoom.studio import charts
@@ -75,7 +75,7 @@ async def build(view: View) -> None:
     for table in found.tables:
         _table(view, table, known, drawn == table.name, above)
     for run in runs:
-        if labels_beside(run.run.path).exists():
+        if default_labels_path(run.run.path).exists():
             title = "Agreement of judge and people" + (f", {run.name}" if len(runs) > 1 else "")
             agreement_up_to_now(run.run, judging, title)
 

@@ -10,7 +10,7 @@ from typing import Any
 from nicegui import ui
 
 from dialoom.errors import DialoomError
-from dialoom.runs.agreement import Labelled
+from dialoom.runs.agreement import LabelProgress
 from dialoom.runs.reading.search_index import snippet
 from dialoom.runs.store import Choices, ScenarioPage, ScenarioRow
 from dialoom.runs.store.listing import ANY, NONE, STATES
@@ -182,7 +182,7 @@ def _results(
     number: int,
     metrics: Mapping[str, Sequence[str]],
     differing: Sequence[str],
-    labels: Mapping[int, Labelled],
+    labels: Mapping[int, LabelProgress],
 ) -> None:
     """Add the number of results, and the results of this page."""
     planned = counted(len(view.run.run), "scenarios")
@@ -242,7 +242,7 @@ def _row(
     metrics: Iterable[str],
     counts: Sequence[str],
     match: str | None,
-    labels: Labelled | None,
+    labels: LabelProgress | None,
 ) -> None:
     with element("tr"):
         text("td", f"{row.position + 1:,}", "number quiet")

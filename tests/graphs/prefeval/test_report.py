@@ -19,7 +19,7 @@ from dialoom.graphs.prefeval.report import charts, report_tables
 from dialoom.graphs.prefeval.results import CHECKERS, error_of, error_type
 from dialoom.graphs.tables import Cell
 from dialoom.graphs.tables.statistics import TRIALS_NOTE
-from dialoom.runs.agreement import agreement, read_labels, write_sample
+from dialoom.runs.agreement import compute_agreement, read_labels, write_sample
 from dialoom.runs.store import RunFile
 from tests.graphs.prefeval.finished import RIGHT, UNAWARE, choice, item, right_of
 from tests.graphs.prefeval.test_playing import Assistant, Judge, played
@@ -305,7 +305,7 @@ def test_people_rate_whole_answers_blind_to_the_checkers(tmp_path: Path) -> None
         # By the checkers' verdicts all answers are wrong: they violate the preference and hallucinate one.
         said = "\n".join(f"{row['item']},{'no' if number else 'yes'}" for number, row in enumerate(asked))
         (tmp_path / "filled.csv").write_text(f"item,label:anna\n{said}\n")
-        (group,) = agreement(run, read_labels(tmp_path / "filled.csv")).groups
+        (group,) = compute_agreement(run, read_labels(tmp_path / "filled.csv")).groups
     assert (group.cohen["anna"].n, group.cohen["anna"].agreement) == (4, 0.75)
 
 

@@ -33,13 +33,13 @@ from .calibration import (
     Strata,
     calibrate,
     design_effect,
-    more_labels,
-    most_strata,
-    stratified,
+    labels_to_halve_interval,
+    strata_limit,
+    stratify,
 )
 from .items import Scale, Scales
-from .labels import labels_beside, read_labels
-from .results import LabelledItems, label_codes, left_out_notes
+from .labels import default_labels_path, read_labels
+from .results import LabelledItems, excluded_label_notes, parse_label_codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class CalibratedScore:
         labels: The number of labelled items.
         judge: The mean of the judge's scores, with its interval; for a difference, without an interval.
         mean: The calibrated mean; n is the number of judged items.
-        alone: The mean of the labels without the judge.
-        effective: The number of labels that would give the same precision without the judge.
-        more: The number of further labels that would halve the interval; `None` if even labels for all other items
-            are not enough.
+        labels_only: The mean of the labels without the judge.
+        effective_labels: The number of labels that would give the same precision without the judge.
+        additional_labels: The number of additional labels that would halve the interval; `None` if even labels for all
+            other items are not enough.
         is_paired: For a difference, whether the same items are labelled in both runs.
     """
 
@@ -64,9 +64,9 @@ class CalibratedScore:
     labels: int
     judge: Cell
     mean: Estimate
-    alone: Estimate
-    effective: float | None
-    more: int | None
+    labels_only: Estimate
+    effective_labels: float | None
+    additional_labels: int | None
     is_paired: bool = True
 
 
@@ -85,7 +85,7 @@ class _Item:
 
 
 @dataclass(frozen=True, slots=True)
-class _Calibrated:
+class _ScoredRun:
     """The scored items of a run by group, with their scales and notes; groups without any label are left out.
 
     Attributes:
@@ -99,7 +99,7 @@ class _Calibrated:
     checks: Collection[str]
 
 
-def calibrated_tables(
+def calibration_tables(
     runs: Sequence[RunFile],
     labels: Sequence[Path | None] = (),
     judging: str | None = None,
@@ -126,105 +126,112 @@ def calibrated_tables(
         raise RunError(f"labels: {len(labels)} files for {len(runs)} runs; give one for each, in order")
     reported = reported_runs(runs, runs[0].recipe, judging)
     scales = [*scales]
-    read = [_read(*each, where, scales) for each in zip(reported, labels or [None] * len(runs), strict=True)]
+    scored = [
+        _read_scored_run(*each, where, scales) for each in zip(reported, labels or [None] * len(runs), strict=True)
+    ]
     several = len(runs) > 1
-    rows = [row for each in read for row in scores_of(each)]
-    tables = [_table("calibrated", "Calibrated scores", rows, several, differ=False)]
-    apart = differing_users(reported, runs[0].recipe) if several else {}
-    compared = [each for each in read[1:] if allow_different_users or each.label not in apart]
+    rows = [row for each in scored for row in _calibrate_groups(each)]
+    tables = [_build_table("calibrated", "Calibrated scores", rows, several, is_difference=False)]
+    differing = differing_users(reported, runs[0].recipe) if several else {}
+    compared = [each for each in scored[1:] if allow_different_users or each.label not in differing]
     if not allow_different_users:
-        notes = (different_users_warning(label, reported[0].label, what) for label, what in apart.items())
+        notes = (different_users_warning(label, reported[0].label, what) for label, what in differing.items())
         tables[0].warnings += [f"Differences: {each}" for each in notes]
-    if several and (rows := [row for each in compared for row in _differences(read[0], each)]):
+    if several and (rows := [row for each in compared for row in _compare_runs(scored[0], each)]):
         title = f"Calibrated differences from {reported[0].label}"
         if allow_different_users:
-            title = with_different_users(title, itertools.chain.from_iterable(apart.values()))
-        tables.append(_table("calibrated-differences", title, rows, several, differ=True))
-    verdicts = {str(group) for each in read for group, scale in each.scales.items() if scale.is_verdict}
+            title = with_different_users(title, itertools.chain.from_iterable(differing.values()))
+        tables.append(_build_table("calibrated-differences", title, rows, several, is_difference=True))
+    verdicts = {str(group) for each in scored for group, scale in each.scales.items() if scale.is_verdict}
     for table in tables:
-        table.shares = dict.fromkeys(verdicts, _MEANS)
+        table.shares = dict.fromkeys(verdicts, _MEAN_COLUMNS)
     mark_doubtful(tables[:1], [one for each in reported for one in health_of(each, where)], several, only=["judge"])
-    below = [*(note for each in read for note in each.notes), *notes_on_content(reported, where)]
+    notes_below = [*(note for each in scored for note in each.notes), *notes_on_content(reported, where)]
     for table in tables:
-        table.notes += filter(None, below)
+        table.notes += filter(None, notes_below)
     return add_offline_column(tables, reported)
 
 
-def calibrated_scores(
+def calibrate_scores(
     run: RunFile, labels: Path | None, judging: str | None, where: str | None
 ) -> list[CalibratedScore]:
-    """Return the calibrated means of one run; see `calibrated_tables`."""
+    """Return the calibrated means of one run; see `calibration_tables`."""
     (reported,) = reported_runs([run], run.recipe, judging)
-    return [*scores_of(_read(reported, labels, where, ()))]
+    return [*_calibrate_groups(_read_scored_run(reported, labels, where, ()))]
 
 
-def _read(reported: ReportedRun, path: Path | None, where: str | None, given: Sequence[str]) -> _Calibrated:
+def _read_scored_run(
+    reported: ReportedRun, path: Path | None, where: str | None, overrides: Sequence[str]
+) -> _ScoredRun:
     run = reported.run
-    beside = labels_beside(run.path)
-    if path is None and not beside.exists():
+    default_path = default_labels_path(run.path)
+    if path is None and not default_path.exists():
         raise RunError(
-            f"labels must be the path of a file of people's labels, as there is no {beside}", setting="labels"
+            f"labels must be the path of a file of people's labels, as there is no {default_path}", setting="labels"
         )
-    labels = read_labels(path or beside)
-    scales, unit = Scales(WithJudging.of(run.recipe).scales, given), WithFacets.of(run.recipe).unit_facet
+    labels = read_labels(path or default_path)
+    scales, unit = Scales(WithJudging.of(run.recipe).scales, overrides), WithFacets.of(run.recipe).unit_facet
     matched = LabelledItems(run, labels, reported.set_name, where)
-    found = [*matched]
-    labelled = {item.group for _, item, row in found if row is not None and any(row.cells)}
+    items = [*matched]
+    labelled_groups = {item.group for _, item, row in items if row is not None and any(row.cells)}
     groups: dict[Group, dict[str, _Item]] = defaultdict(dict)
     unscored = Counter[Group]()
-    for episode, item, row in found:
-        if item.group not in labelled or (score := scales.code(item.judgement)) is None:
+    for episode, item, row in items:
+        if item.group not in labelled_groups or (score := scales.integer_score(item.judgement)) is None:
             unscored[item.group] += row is not None and any(row.cells)
             continue
-        scale = scales.of(item.judgement.metric)
-        codes = [] if row is None else [each for each in label_codes(labels, row, scale) if each >= 0]
+        scale = scales.get(item.judgement.metric)
+        codes = [] if row is None else [each for each in parse_label_codes(labels, row, scale) if each >= 0]
         label = scale.low + sum(codes) / len(codes) if codes else None
         groups[item.group][item.id] = _Item(score, episode.cluster(unit), episode.repeated or episode.scenario, label)
-    groups = {group: of for group, of in groups.items() if any(each.label is not None for each in of.values())}
+    groups = {group: by_id for group, by_id in groups.items() if any(each.label is not None for each in by_id.values())}
     if not groups:
         raise RunError(f"{labels.path}: no labelled item of {run.path} has a judge's score to calibrate")
     notes = [f"Labels: {labels.path.name}, by {', '.join(labels.annotators)}; several labels of an item are averaged."]
     missing = ((group, count) for group, count in unscored.items() if count)
     notes += [f"{group}: labelled items without a judge's score, left out: {count:,}." for group, count in missing]
-    notes += left_out_notes(*matched.left_out())
-    of_groups, checks = {group: scales.of(group.metric) for group in groups}, WithJudging.of(run.recipe).check_metrics
-    return _Calibrated(reported.label, groups, of_groups, notes, checks)
+    notes += excluded_label_notes(*matched.find_excluded())
+    group_scales, checks = (
+        {group: scales.get(group.metric) for group in groups},
+        WithJudging.of(run.recipe).check_metrics,
+    )
+    return _ScoredRun(reported.label, groups, group_scales, notes, checks)
 
 
-def scores_of(run: _Calibrated) -> Iterator[CalibratedScore]:
+def _calibrate_groups(run: _ScoredRun) -> Iterator[CalibratedScore]:
     """Yield the calibrated mean of each group of judgements."""
-    for group, items in run.items.items():
+    for group, items_by_id in run.items.items():
         scale = run.scales[group]
-        keyed = {id_: ((each.score,), each.unit, each.label) for id_, each in items.items()}
+        items = {id_: ((each.score,), each.unit, each.label) for id_, each in items_by_id.items()}
         tally = Tally(judged=group.metric not in run.checks)
-        for each in items.values():
+        for each in items_by_id.values():
             tally.add(bool(each.score) if scale.is_verdict else each.score, each.unit, each.scenario)
-        yield _calibrated(run.label, group, keyed, tally.estimate(), (scale.low, scale.high), scale.is_verdict)
+        yield _calibrate_group(run.label, group, items, tally.estimate(), (scale.low, scale.high), scale.is_verdict)
 
 
-def _differences(first: _Calibrated, other: _Calibrated) -> Iterator[CalibratedScore]:
+def _compare_runs(first: _ScoredRun, other: _ScoredRun) -> Iterator[CalibratedScore]:
     """Yield each group's difference between two runs: paired if enough items are labelled in both, else unpaired."""
-    alone = [{row.group: row for row in scores_of(run)} for run in (first, other)]
+    estimates = [{row.group: row for row in _calibrate_groups(run)} for run in (first, other)]
     for group in (group for group in first.items if group in other.items):
-        one, two, scale = first.items[group], other.items[group], first.scales[group]
-        keyed = {
+        first_items, other_items, scale = first.items[group], other.items[group], first.scales[group]
+        items = {
             id_: (
-                (two[id_].score - each.score, each.score),
+                (other_items[id_].score - each.score, each.score),
                 each.unit,
-                None if each.label is None or (label := two[id_].label) is None else label - each.label,
+                None if each.label is None or (label := other_items[id_].label) is None else label - each.label,
             )
-            for id_, each in one.items()
-            if id_ in two
+            for id_, each in first_items.items()
+            if id_ in other_items
         }
-        if sum(label is not None for _, _, label in keyed.values()) >= MIN_UNITS:
-            judge = sum(score[0] for score, _, _ in keyed.values()) / len(keyed)
-            reach = scale.high - scale.low
-            yield _calibrated(other.label, group, keyed, judge, (-reach, reach), is_verdict=False)
+        if sum(label is not None for _, _, label in items.values()) >= MIN_UNITS:
+            judge = sum(score[0] for score, _, _ in items.values()) / len(items)
+            width = scale.high - scale.low
+            yield _calibrate_group(other.label, group, items, judge, (-width, width), is_verdict=False)
         else:
-            yield _unpaired(alone[0][group], alone[1][group])
+            yield _subtract_unpaired(estimates[0][group], estimates[1][group])
 
 
-def _unpaired(first: CalibratedScore, other: CalibratedScore) -> CalibratedScore:
+def _subtract_unpaired(first: CalibratedScore, other: CalibratedScore) -> CalibratedScore:
     """Return the difference of two independent estimates (Newcombe 1998, Statistics in Medicine 17, method 10)."""
 
     def difference(one: Estimate, two: Estimate) -> Estimate:
@@ -239,91 +246,114 @@ def _unpaired(first: CalibratedScore, other: CalibratedScore) -> CalibratedScore
     return replace(
         other,
         labels=min(first.labels, other.labels),
-        judge=_mean(other.judge) - _mean(first.judge),
+        judge=_cell_mean(other.judge) - _cell_mean(first.judge),
         mean=difference(first.mean, other.mean),
-        alone=difference(first.alone, other.alone),
-        effective=None,
-        more=None,
+        labels_only=difference(first.labels_only, other.labels_only),
+        effective_labels=None,
+        additional_labels=None,
         is_paired=False,
     )
 
 
-def _mean(cell: Cell) -> float:
+def _cell_mean(cell: Cell) -> float:
     assert isinstance(cell, Estimate)
     return cell.mean
 
 
-_Keyed: TypeAlias = "Mapping[str, tuple[tuple[float, ...], Hashable, float | None]]"
+_ItemScores: TypeAlias = "Mapping[str, tuple[tuple[float, ...], Hashable, float | None]]"
 """The judge's score, the label and the sampling unit of each item, by the item's key."""
 
 
-def _calibrated(
-    label: str, group: Group, keyed: _Keyed, judge: Cell, scale: tuple[float, float], is_verdict: bool
+def _calibrate_group(
+    label: str, group: Group, items: _ItemScores, judge: Cell, scale: tuple[float, float], is_verdict: bool
 ) -> CalibratedScore:
     """Return the calibrated mean of labels from `scale[0]` to `scale[1]`."""
-    low, reach = scale[0], scale[1] - scale[0]
-    given = grouped((score, (own - low) / reach) for score, _, own in keyed.values() if own is not None)
-    number = sum(map(len, given.values()))
-    strata, groups = stratified(Counter(score for score, _, _ in keyed.values()), given, most=most_strata(number))
-    mean_of = {
+    low, width = scale[0], scale[1] - scale[0]
+    labels_by_score = grouped((score, (value - low) / width) for score, _, value in items.values() if value is not None)
+    count = sum(map(len, labels_by_score.values()))
+    strata, groups = stratify(
+        Counter(score for score, _, _ in items.values()), labels_by_score, max_strata=strata_limit(count)
+    )
+    stratum_means = {
         score: total / size
         for scores, total, size in zip(groups, strata.sums, strata.labels, strict=True)
         for score in scores
     }
-    own_labels = [(score, unit, (own - low) / reach) for score, unit, own in keyed.values() if own is not None]
-    means = [(unit, mean_of[score]) for score, unit, _ in keyed.values()]
-    units = {unit for _, unit, _ in own_labels}
+    labelled = [(score, unit, (value - low) / width) for score, unit, value in items.values() if value is not None]
+    means = [(unit, stratum_means[score]) for score, unit, _ in items.values()]
+    units = {unit for _, unit, _ in labelled}
     quantile = (
-        QUANTILE if is_verdict and len(units) == number else max(QUANTILE, student_quantile(max(len(units) - 1, 4)))
+        QUANTILE if is_verdict and len(units) == count else max(QUANTILE, student_quantile(max(len(units) - 1, 4)))
     )
     designs = (
-        design_effect(((unit, own) for _, unit, own in own_labels), sum(own for _, _, own in own_labels) / number),
-        design_effect(((unit, own - mean_of[score]) for score, unit, own in own_labels), 0.0),
+        design_effect(
+            ((unit, value) for _, unit, value in labelled),
+            sum(value for _, _, value in labelled) / count,
+        ),
+        design_effect(((unit, value - stratum_means[score]) for score, unit, value in labelled), 0.0),
         design_effect(means, sum(mean for _, mean in means) / len(means)),
     )
-    found = calibrate(strata, step=1 / reach, quantile=quantile, designs=designs)
-    by_itself = calibrate(
-        Strata.unweighted([own for _, _, own in own_labels]), step=1 / reach, quantile=quantile, designs=designs
+    calibration = calibrate(strata, step=1 / width, quantile=quantile, designs=designs)
+    plain = calibrate(
+        Strata.unweighted([value for _, _, value in labelled]), step=1 / width, quantile=quantile, designs=designs
     )
     is_enough = len(units) >= MIN_UNITS
 
     def estimate(n: int, mean: Floats, *ends: Floats) -> Estimate:
-        first, last = (low + reach * float(end) if is_enough else None for end in ends)
-        return Estimate(n, low + reach * float(mean), first, last)
+        first, last = (low + width * float(end) if is_enough else None for end in ends)
+        return Estimate(n, low + width * float(mean), first, last)
 
-    mean = estimate(len(keyed), found.mean, found.low, found.high)
-    alone = estimate(number, by_itself.alone, by_itself.alone_low, by_itself.alone_high)
-    worth = (float(found.effective), more_labels(found, number, len(keyed))) if is_enough else (None, None)
-    return CalibratedScore(label, group, number, judge, mean, alone, *worth)
+    mean = estimate(len(items), calibration.mean, calibration.low, calibration.high)
+    labels_only = estimate(
+        count,
+        plain.labels_only,
+        plain.labels_only_low,
+        plain.labels_only_high,
+    )
+    precision = (
+        (float(calibration.effective_labels), labels_to_halve_interval(calibration, count, len(items)))
+        if is_enough
+        else (None, None)
+    )
+    return CalibratedScore(label, group, count, judge, mean, labels_only, *precision)
 
 
-_MEANS = ("judge", "calibrated", "labels alone")
-_NOTE = (
+_MEAN_COLUMNS = ("judge", "calibrated", "labels alone")
+_CALIBRATION_NOTE = (
     "Calibrated: the judge's scores of all items, corrected by people's labels of some of them (prediction-powered "
     "inference). The estimate is unbiased whatever errors the judge makes, if the labelled items were drawn at random, "
     "or at random among those of equal scores. Labels alone: their plain mean, which is unbiased only if they "
     "were drawn at random among all items. In brackets: 95 % intervals, clustered by scenario or person (none for "
     f"fewer than {MIN_UNITS} of these)."
 )
-_NOTE_OF_WORTH = (
+_WORTH_NOTE = (
     "Worth: the number of labels that would give the same interval without the judge. More: the number of further "
     "labels that would halve the interval. A dash: labelling all other items would not suffice; more conversations are "
     "needed."
 )
-_NOTE_OF_PAIRS = (
+_PAIRED_NOTE = (
     "Paired: the same items are labelled in both runs. Otherwise the interval is that of two independent means, which "
     "is wider; to avoid this, label the same items in both."
 )
 
 
-def _table(name: str, title: str, rows: Iterable[CalibratedScore], several: bool, *, differ: bool) -> Table:
-    columns = ["metric", *(["paired"] if differ else []), "labels", *_MEANS, "worth", "more"]
+def _build_table(
+    name: str, title: str, rows: Iterable[CalibratedScore], several: bool, *, is_difference: bool
+) -> Table:
+    columns = ["metric", *(["paired"] if is_difference else []), "labels", *_MEAN_COLUMNS, "worth", "more"]
     table = Table(name, title, [*(["run"] if several else []), *columns], decimals={"worth": 0})
     table.facets = {"metric": None, "paired": None}
     for row in rows:
-        paired = ["yes" if row.is_paired else "no"] if differ else []
-        figures: list[Cell] = [row.labels, row.judge, row.mean, row.alone, row.effective, row.more]
+        paired = ["yes" if row.is_paired else "no"] if is_difference else []
+        figures: list[Cell] = [
+            row.labels,
+            row.judge,
+            row.mean,
+            row.labels_only,
+            row.effective_labels,
+            row.additional_labels,
+        ]
         table.rows.append([*([row.label] if several else []), str(row.group), *paired, *figures])
-    table.notes = [_NOTE, _NOTE_OF_WORTH]
-    table.notes += [_NOTE_OF_PAIRS] if differ else []
+    table.notes = [_CALIBRATION_NOTE, _WORTH_NOTE]
+    table.notes += [_PAIRED_NOTE] if is_difference else []
     return table
