@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 from pydantic import BaseModel, ConfigDict
 
 from dialoom.prompts import Prompt, PromptLibrary
-from dialoom.prompts.prompt import SHIPPED
+from dialoom.prompts.prompt import SHIPPED_FOLDER
 
 from .check import Check, conversation_to
 from .gate.talk import Facts, Talk
@@ -126,7 +126,7 @@ class WithPrompts(Capability):
         Args:
             sets: Sets of prompts; see `library`. Prompts made in code are composed of the texts of these sets.
         """
-        folder = self.templates or SHIPPED
+        folder = self.templates or SHIPPED_FOLDER
         own = [
             each.relative_to(folder).with_suffix("").as_posix()
             for id_ in self.prompts

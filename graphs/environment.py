@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from dialoom.errors import DialoomError
 from dialoom.prompts import FunctionCall, ToolDefinition
-from dialoom.prompts.messages import call_text
+from dialoom.prompts.messages import format_call
 from dialoom.roles import PermanentProviderError, ProviderError
 from dialoom.roles.gateway.players import users_frames
 from dialoom.roles.gateway.secrets import redacted
@@ -322,7 +322,7 @@ class Workbench:
 
     async def _run(self, call: FunctionCall) -> str:
         async with self._lock:
-            text = call_text(call)
+            text = format_call(call)
             self._made[text] += 1
             try:
                 if (tool := self.tools.remote.get(call["name"])) is None or self._run_remote is None:

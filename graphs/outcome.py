@@ -11,7 +11,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from dialoom.inputs import Frozen, Record
 from dialoom.prompts import FunctionCall
-from dialoom.prompts.messages import call_text
+from dialoom.prompts.messages import format_call
 
 FAULT_KINDS: Mapping[str, str] = {
     "echo": "a near-copy of a line of the other speaker",
@@ -112,7 +112,7 @@ class Line(Frozen):
     @property
     def spoken(self) -> str:
         """The message's text, followed by one readable line for each tool call."""
-        return "\n".join([*filter(None, [self.content]), *(f"calls {call_text(call)}" for call in self.tool_calls)])
+        return "\n".join([*filter(None, [self.content]), *(f"calls {format_call(call)}" for call in self.tool_calls)])
 
     @model_serializer(mode="wrap")
     def _plain(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:

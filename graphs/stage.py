@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
 from typing_extensions import TypeVar
 
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
-from dialoom.prompts.messages import call_text, identity
+from dialoom.prompts.messages import format_call, message_identity
 from dialoom.roles import ASKS, AgentReply, CallPlace, Cast, Completion, UnparsedReplyError
 from dialoom.roles.gateway.calls import SAID, RunTool, ToolRun
 from dialoom.roles.players import Session
@@ -232,7 +232,7 @@ class Scene(Generic[Played]):
             return given
         stage = self._stage
         place = CallPlace(stage.thread, self._node, self._step, _FIRST_REMOTE + number, 0, sample=stage.sample)
-        run = ToolRun(call["name"], call_text(call), tool.is_repeatable, partial(tool.run, given))
+        run = ToolRun(call["name"], format_call(call), tool.is_repeatable, partial(tool.run, given))
         return await stage.cast[prompt_id].run_tool(run, place)
 
     async def takes_tools(self, prompt_id: str) -> bool:
@@ -244,7 +244,7 @@ class Scene(Generic[Played]):
         """
         return await self._stage.cast[prompt_id].takes_tools()
 
-    def rendered(self, prompt_id: str, **inputs: Any) -> list[ChatMessage]:
+    def render(self, prompt_id: str, **inputs: Any) -> list[ChatMessage]:
         """Return the messages that `ask` would send, without sending them.
 
         Raises:
@@ -340,7 +340,7 @@ class Scene(Generic[Played]):
 
     def common_place(self, prompt_id: str, ordinal: int, sample: int, messages: Sequence[ChatMessage]) -> CallPlace:
         """Return the place of a call shared between scenarios. Its seed is derived from its messages."""
-        content = json.dumps([identity(message) for message in messages])
+        content = json.dumps([message_identity(message) for message in messages])
         seed = _digest(self._stage.seed, "common", prompt_id, content, sample) % 2**31
         return CallPlace(self._stage.thread, self._node, self._step, ordinal, seed, sample=sample, is_common=True)
 

@@ -28,7 +28,7 @@ class FunctionCall(TypedDict):
     arguments: str
 
 
-class _Spoken(TypedDict):
+class _MessageFields(TypedDict):
     """The keys that messages and utterances have in common.
 
     Attributes:
@@ -45,50 +45,50 @@ class _Spoken(TypedDict):
     carried: NotRequired[Mapping[str, Any]]
 
 
-class ChatMessage(_Spoken):
+class ChatMessage(_MessageFields):
     """A message of a request. Its `role` is `system`, `user`, `assistant`, or `tool` for a tool's result."""
 
     role: str
 
 
-class Utterance(_Spoken):
+class Utterance(_MessageFields):
     """A line of a conversation, and its `speaker`."""
 
     speaker: str
 
 
-def call_text(call: FunctionCall) -> str:
+def format_call(call: FunctionCall) -> str:
     """Return a call in readable form, e.g. `get_weather(city="Vellin")`. Invalid arguments are shown unchanged."""
     try:
-        given = json.loads(call["arguments"])
+        arguments = json.loads(call["arguments"])
     except (ValueError, RecursionError):
-        given = None
-    if not isinstance(given, dict):
+        arguments = None
+    if not isinstance(arguments, dict):
         return f"{call['name']}({call['arguments']})"
-    return (
-        f"{call['name']}({', '.join(f'{key}={json.dumps(each, ensure_ascii=False)}' for key, each in given.items())})"
-    )
+    return f"{call['name']}({', '.join(f'{key}={json.dumps(value, ensure_ascii=False)}' for key, value in arguments.items())})"
 
 
-def tool_name(definition: ToolDefinition) -> str:
+def get_tool_name(definition: ToolDefinition) -> str:
     """Return a tool's name, or a question mark if its definition is invalid."""
     function = definition.get("function")
     return str(function.get("name", "?")) if isinstance(function, Mapping) else "?"
 
 
-def identity(message: ChatMessage) -> list[Any]:
+def message_identity(message: ChatMessage) -> list[Any]:
     """Return the values that identify a message, in a stable order: role, content, and any other fields."""
     plain = [message["role"], message["content"]]
-    return [*plain, rest] if len(message) > 2 and (rest := beyond_words(message)) else plain
+    return [*plain, extra] if len(message) > 2 and (extra := get_extra_fields(message)) else plain
 
 
-def beyond_words(message: ChatMessage) -> dict[str, Any]:
+def get_extra_fields(message: ChatMessage) -> dict[str, Any]:
     """Return a message's fields other than role and content, in a stable order. Most messages have none."""
-    rest: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
     if calls := message.get("tool_calls"):
-        rest["tool_calls"] = [{"id": one["id"], "name": one["name"], "arguments": one["arguments"]} for one in calls]
+        extra["tool_calls"] = [
+            {"id": call["id"], "name": call["name"], "arguments": call["arguments"]} for call in calls
+        ]
     if "tool_call_id" in message:
-        rest["tool_call_id"] = message["tool_call_id"]
+        extra["tool_call_id"] = message["tool_call_id"]
     if carried := message.get("carried"):
-        rest["carried"] = dict(carried)
-    return rest
+        extra["carried"] = dict(carried)
+    return extra

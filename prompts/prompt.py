@@ -41,15 +41,15 @@ from dialoom.inputs import DataError, Frozen, Record, parse_yaml, read_text
 from dialoom.sandbox import Sandbox
 from dialoom.settings import SHIPPED_PROMPTS
 
-from .messages import ChatMessage, Utterance, call_text
+from .messages import ChatMessage, Utterance, format_call
 
 _MARKER = re.compile(r"^===[ \t]*(\w+)[ \t]*===[ \t]*$", re.MULTILINE)
 _FRONT_MATTER = re.compile(r"\A---\r?\n(.*?)\r?\n---\r?\n(.*)\Z", re.DOTALL)
 _SECTIONS = ("system", "history", "user", "assistant")
 _TAG = re.compile(r"<\s*/?\s*([A-Za-z][\w-]*)")
-_OF_TRANSCRIPTS = frozenset({"assistant", "conversation", "user"})
-_CALL = "tool_call"
-_MOST_CHARACTERS = 20_000_000
+_TRANSCRIPT_TAGS = frozenset({"assistant", "conversation", "user"})
+_CALL_TAG = "tool_call"
+_MAX_SECTION_CHARACTERS = 20_000_000
 """Maximum number of characters of a rendered section. It is several times any model's context window."""
 
 
@@ -60,7 +60,7 @@ class PromptError(DialoomError):
         super().__init__(message if place is None else f"{place}: {message}")
 
 
-_QUOTED = re.compile(r"\{[{%][^}]*\bhistory\b")
+_HISTORY_USE = re.compile(r"\{[{%][^}]*\bhistory\b")
 """A pattern for the use of the conversation in a template."""
 
 
@@ -86,39 +86,39 @@ class FrontMatter(Record):
     """`messages`: the conversation becomes chat messages. `text`: the whole prompt becomes a single user message."""
 
 
-def transcript(history: Sequence[Utterance]) -> str:
+def format_transcript(history: Sequence[Utterance]) -> str:
     """Return a conversation as tagged text: `<speaker>text</speaker>`, one block per utterance.
 
     A tool call becomes a `<tool_call>` within the block of its speaker.
     """
-    return "\n".join(f"<{line['speaker']}>{_worded(line)}</{line['speaker']}>" for line in history)
+    return "\n".join(f"<{line['speaker']}>{_format_utterance(line)}</{line['speaker']}>" for line in history)
 
 
-def _worded(line: Utterance) -> str:
+def _format_utterance(line: Utterance) -> str:
     """Return an utterance's text and its tool calls as one text."""
     if not (calls := line.get("tool_calls")):
         return line["content"]
-    said = [line["content"]] if line["content"] else []
-    return "\n".join([*said, *(f"<{_CALL}>{call_text(call)}</{_CALL}>" for call in calls)])
+    parts = [line["content"]] if line["content"] else []
+    return "\n".join([*parts, *(f"<{_CALL_TAG}>{format_call(call)}</{_CALL_TAG}>" for call in calls)])
 
 
-def _without_tags(value: Any, tag: re.Pattern[str]) -> Any:
+def _escape_tags(value: Any, tag: re.Pattern[str]) -> Any:
     """Return an input with the prompt's own tags escaped, in strings and in strings within plain values."""
     if isinstance(value, str):
         return tag.sub("&lt;", value) if "<" in value else value
     if isinstance(value, dict | Mapping):  # dict first: isinstance with Mapping is slow
-        return {_without_tags(key, tag): _without_tags(each, tag) for key, each in value.items()}
-    return [_without_tags(each, tag) for each in value] if isinstance(value, list | tuple) else value
+        return {_escape_tags(key, tag): _escape_tags(each, tag) for key, each in value.items()}
+    return [_escape_tags(each, tag) for each in value] if isinstance(value, list | tuple) else value
 
 
 @lru_cache(maxsize=1024)
-def _any_of(tags: frozenset[str]) -> re.Pattern[str]:
+def _compile_tags(tags: frozenset[str]) -> re.Pattern[str]:
     """Return a pattern that matches the `<` of opening and closing tags with these names."""
     names = "|".join(sorted(map(re.escape, tags)))
     return re.compile(rf"<(?=\s*/?\s*(?:{names})\b)" if names else r"(?!)", re.IGNORECASE)
 
 
-class _Missing(StrictUndefined):
+class _MissingName(StrictUndefined):
     """An undefined name in a template. If a mapping lacks the name, the error message lists the mapping's names."""
 
     @property
@@ -129,8 +129,8 @@ class _Missing(StrictUndefined):
         return f"there is no {self._undefined_name!r}{f'; the names are {names}' if names else ': the value is empty'}"
 
 
-_ENVIRONMENT = Sandbox(undefined=_Missing, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False)
-_ENVIRONMENT.filters["transcript"] = transcript
+_ENVIRONMENT = Sandbox(undefined=_MissingName, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False)
+_ENVIRONMENT.filters["transcript"] = format_transcript
 
 
 class Prompt(BaseModel):
@@ -165,7 +165,7 @@ class Prompt(BaseModel):
         Raises:
             PromptError: If the front matter, a marker, a template or a variable is wrong.
         """
-        return _parsed(source.replace("\r\n", "\n"), place)
+        return _parse(source.replace("\r\n", "\n"), place)
 
     @classmethod
     def compose(cls, id_: str, role: str, body: str, reply: str = "text") -> Prompt:
@@ -189,10 +189,10 @@ class Prompt(BaseModel):
         return cls.parse(f"---\n{matter}\n---\n{body}", id_)
 
     def render(self, inputs: Mapping[str, Any]) -> list[ChatMessage]:
-        """Return the chat messages of this prompt; see `rendered`."""
-        return self.rendered(inputs)[0]
+        """Return the chat messages of this prompt; see `render_with_history`."""
+        return self.render_with_history(inputs)[0]
 
-    def rendered(self, inputs: Mapping[str, Any]) -> tuple[list[ChatMessage], range]:
+    def render_with_history(self, inputs: Mapping[str, Any]) -> tuple[list[ChatMessage], range]:
         """Return the chat messages of this prompt, and the positions of the conversation's messages among them.
 
         The range of positions is empty if the prompt becomes a single message.
@@ -205,25 +205,25 @@ class Prompt(BaseModel):
         """
         missing = [name for name in self.front.inputs if name not in inputs]
         if missing:
-            wanted = f"input{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
+            needed = f"input{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
             raise PromptError(
                 None if self.place == self.id else self.place,  # a prompt stored in a run has no file
-                f"prompt {self.id!r} needs the {wanted}, but got {', '.join(sorted(inputs)) or 'none'}",
+                f"prompt {self.id!r} needs the {needed}, but got {', '.join(sorted(inputs)) or 'none'}",
             )
         history: Sequence[Utterance] = inputs.get("history", ())
         speakers = {line["speaker"] for line in history}
-        calls = {_CALL} if any(line.get("tool_calls") for line in history) else set()
-        tag = _any_of(self._tags | _OF_TRANSCRIPTS | speakers | calls)
-        harmless = {
-            name: _without_tags(each, tag) if name in self._rendered_inputs else each for name, each in inputs.items()
+        calls = {_CALL_TAG} if any(line.get("tool_calls") for line in history) else set()
+        tag = _compile_tags(self._tags | _TRANSCRIPT_TAGS | speakers | calls)
+        escaped = {
+            name: _escape_tags(each, tag) if name in self._rendered_inputs else each for name, each in inputs.items()
         }
         messages: list[ChatMessage] = []
         conversation = range(0)
         for section, template in self._templates:
             if section.kind == "history":
                 conversation = range(len(messages), len(messages) + len(history))
-                messages += self._history(harmless["history"] if self.front.history == "text" else history)
-            elif text := self._text(section, template, harmless):
+                messages += self._to_messages(escaped["history"] if self.front.history == "text" else history)
+            elif text := self._render_section(section, template, escaped):
                 messages.append({"role": section.kind, "content": text})
         if self.front.history == "text":
             return [{"role": "user", "content": "\n\n".join(message["content"] for message in messages)}], range(0)
@@ -231,7 +231,7 @@ class Prompt(BaseModel):
 
     @cached_property
     def _templates(self) -> tuple[tuple[Section, Template], ...]:
-        return tuple((section, _template(section.text)) for section in self.sections)
+        return tuple((section, _compile_template(section.text)) for section in self.sections)
 
     @cached_property
     def _tags(self) -> frozenset[str]:
@@ -242,15 +242,15 @@ class Prompt(BaseModel):
     def _rendered_inputs(self) -> frozenset[str]:
         """The names of the inputs that are rendered into the prompt's own text, next to its tags."""
         text = "".join(section.text for section in self.sections)
-        flat = {"history"} if self.front.history == "text" else set()
-        return frozenset(name for name in self.front.inputs if name in text) | flat
+        history = {"history"} if self.front.history == "text" else set()
+        return frozenset(name for name in self.front.inputs if name in text) | history
 
     @property
     def quotes_history(self) -> bool:
         """Return whether the prompt's text contains the conversation, which is otherwise in separate chat messages."""
-        return self.front.history == "text" or any(_QUOTED.search(section.text) for section in self.sections)
+        return self.front.history == "text" or any(_HISTORY_USE.search(section.text) for section in self.sections)
 
-    def _history(self, history: Sequence[Utterance]) -> list[ChatMessage]:
+    def _to_messages(self, history: Sequence[Utterance]) -> list[ChatMessage]:
         """Return the conversation from this role's point of view, as its prompt needs it.
 
         The role's own lines become the assistant's, lines of `system` stay system messages, and all other lines become
@@ -260,16 +260,16 @@ class Prompt(BaseModel):
         prompt's own tags, and only these, are also escaped here.
         """
         if self.front.history == "text":
-            return [{"role": "user", "content": f"<conversation>\n{transcript(history)}\n</conversation>"}]
+            return [{"role": "user", "content": f"<conversation>\n{format_transcript(history)}\n</conversation>"}]
         own_calls = {
             call["id"] for line in history if line["speaker"] == self.front.role for call in line.get("tool_calls", ())
         }
-        return [self._message(line, own_calls) for line in history]
+        return [self._to_message(line, own_calls) for line in history]
 
-    def _message(self, line: Utterance, own_calls: Collection[str]) -> ChatMessage:
+    def _to_message(self, line: Utterance, own_calls: Collection[str]) -> ChatMessage:
         """Return the chat message of an utterance. This role's tool calls and their results keep their types."""
-        tag = _any_of(self._tags)
-        content = _without_tags(line["content"], tag)
+        tag = _compile_tags(self._tags)
+        content = _escape_tags(line["content"], tag)
         if line["speaker"] == self.front.role:
             message: ChatMessage = {"role": "assistant", "content": content}
             if calls := line.get("tool_calls"):
@@ -281,17 +281,19 @@ class Prompt(BaseModel):
             return {"role": "tool", "content": content, "tool_call_id": answered}
         if line["speaker"] == "system":
             return {"role": "system", "content": content}
-        return {"role": "user", "content": _without_tags(_worded(line), tag)}
+        return {"role": "user", "content": _escape_tags(_format_utterance(line), tag)}
 
-    def _text(self, section: Section, template: Template, inputs: Mapping[str, Any]) -> str:
+    def _render_section(self, section: Section, template: Template, inputs: Mapping[str, Any]) -> str:
         place = f"section '{section.kind}' (line {section.line}) of {self.id!r}"
         rendered: list[str] = []
         length = 0
         try:
             for piece in template.generate(inputs):
                 rendered.append(piece)
-                if (length := length + len(piece)) > _MOST_CHARACTERS:
-                    raise PromptError(self.place, f"{place} renders to more than {_MOST_CHARACTERS:,} characters")
+                if (length := length + len(piece)) > _MAX_SECTION_CHARACTERS:
+                    raise PromptError(
+                        self.place, f"{place} renders to more than {_MAX_SECTION_CHARACTERS:,} characters"
+                    )
         except UndefinedError as error:
             raise PromptError(self.place, f"{place}: {error}") from error
         except (TemplateError, ArithmeticError, RecursionError, TypeError, ValueError) as error:
@@ -300,7 +302,7 @@ class Prompt(BaseModel):
 
 
 @lru_cache(maxsize=256)
-def _parsed(source: str, place: str) -> Prompt:
+def _parse(source: str, place: str) -> Prompt:
     """Parse a prompt.
 
     The parsed prompt is cached with its templates, because a process opens many runs with the same prompts.
@@ -308,8 +310,8 @@ def _parsed(source: str, place: str) -> Prompt:
     match = _FRONT_MATTER.match(source)
     if match is None:
         raise PromptError(place, "a prompt starts with front matter between two lines of '---'")
-    front = _front_matter(match.group(1), place)
-    sections = _sections(source, match.start(2), place)
+    front = _parse_front_matter(match.group(1), place)
+    sections = _split_sections(source, match.start(2), place)
     for section in sections:
         try:
             used = _ENVIRONMENT.template_variables(section.text)
@@ -325,7 +327,7 @@ def _parsed(source: str, place: str) -> Prompt:
     return Prompt(front=front, sections=sections, source=source, place=place)
 
 
-def _template(text: str) -> Template:
+def _compile_template(text: str) -> Template:
     template = _ENVIRONMENT.from_string(text)
     template.globals = dict(
         template.globals
@@ -333,7 +335,7 @@ def _template(text: str) -> Template:
     return template
 
 
-def _front_matter(text: str, place: str) -> FrontMatter:
+def _parse_front_matter(text: str, place: str) -> FrontMatter:
     try:
         values = parse_yaml(text, place, first_line=2)
     except DataError as error:
@@ -347,7 +349,7 @@ def _front_matter(text: str, place: str) -> FrontMatter:
         raise PromptError(place, f"front matter {key!r}: {message}") from error
 
 
-def _sections(source: str, start: int, place: str) -> tuple[Section, ...]:
+def _split_sections(source: str, start: int, place: str) -> tuple[Section, ...]:
     """Split the body, which begins at offset `start` of `source`, at its marker lines."""
     body = source[start:]
     markers = list(_MARKER.finditer(body))
@@ -364,9 +366,9 @@ def _sections(source: str, start: int, place: str) -> tuple[Section, ...]:
     return tuple(sections)
 
 
-SHIPPED = Path(__file__).parent
+SHIPPED_FOLDER = Path(__file__).parent
 
-_DIALOGUE = "dialogue"
+_TEXTS_FOLDER = "dialogue"
 """The folder of the texts from which prompts are made in code, such as the prompts of studies."""
 
 _PLACEHOLDER = re.compile(r"%[A-Z]+%")
@@ -382,18 +384,18 @@ def shared_text(name: str, sets: Iterable[str] = ()) -> str:
     Raises:
         PromptError: If a set's text lacks a placeholder of the original.
     """
-    original = text = read_text(SHIPPED / _DIALOGUE / f"{name}.txt")
-    for folder in map(_folder, sets):
-        if (path := folder / _DIALOGUE / f"{name}.txt").is_file():
+    original = text = read_text(SHIPPED_FOLDER / _TEXTS_FOLDER / f"{name}.txt")
+    for folder in map(_find_set, sets):
+        if (path := folder / _TEXTS_FOLDER / f"{name}.txt").is_file():
             text = read_text(path)
             if missing := set(_PLACEHOLDER.findall(original)).difference(_PLACEHOLDER.findall(text)):
                 raise PromptError(path, f"lacks {min(missing)}, which the original text has")
     return text
 
 
-def _folder(spec: str) -> Path:
+def _find_set(spec: str) -> Path:
     """Return the folder of a set of prompts."""
-    return SHIPPED / spec if spec in SHIPPED_PROMPTS else Path(spec)
+    return SHIPPED_FOLDER / spec if spec in SHIPPED_PROMPTS else Path(spec)
 
 
 class PromptLibrary(dict[str, Prompt]):
@@ -419,11 +421,11 @@ class PromptLibrary(dict[str, Prompt]):
             DataError: If a file cannot be read.
             PromptError: If a file does not contain a valid prompt, or an override has an unknown id or input.
         """
-        folder = shipped or SHIPPED
-        read = (_read(folder / f"{each}.md") if isinstance(each, str) else each for each in selected)
-        prompts = {prompt.id: prompt for prompt in read}
-        replaced = [_overrides(_folder(each), prompts) for each in sets]
-        return cls(reduce(operator.or_, replaced, prompts).values())
+        folder = shipped or SHIPPED_FOLDER
+        originals = (_read_prompt(folder / f"{each}.md") if isinstance(each, str) else each for each in selected)
+        prompts = {prompt.id: prompt for prompt in originals}
+        overrides = [_read_overrides(_find_set(each), prompts) for each in sets]
+        return cls(reduce(operator.or_, overrides, prompts).values())
 
     @classmethod
     def from_sources(cls, sources: Mapping[str, str]) -> PromptLibrary:
@@ -431,31 +433,31 @@ class PromptLibrary(dict[str, Prompt]):
         return cls(Prompt.parse(source, id_) for id_, source in sources.items())
 
 
-def _read(path: Path) -> Prompt:
+def _read_prompt(path: Path) -> Prompt:
     return Prompt.parse(read_text(path), str(path))
 
 
-def _overrides(folder: Path, originals: Mapping[str, Prompt]) -> dict[str, Prompt]:
+def _read_overrides(folder: Path, originals: Mapping[str, Prompt]) -> dict[str, Prompt]:
     """Return the overrides in a folder that replace one of the original prompts, by id."""
     if not folder.is_dir():
         raise PromptError(folder, f"no such folder of prompts; the shipped sets are {', '.join(SHIPPED_PROMPTS)}")
-    paths, texts = sorted(folder.rglob("*.md")), sorted(folder.glob(f"{_DIALOGUE}/*.txt"))
+    paths, texts = sorted(folder.rglob("*.md")), sorted(folder.glob(f"{_TEXTS_FOLDER}/*.txt"))
     if not (paths or texts):
         raise PromptError(folder, "contains no prompt; an override is a .md file with the front matter of its original")
-    known_texts = {path.name for path in (SHIPPED / _DIALOGUE).iterdir()}
+    known_texts = {path.name for path in (SHIPPED_FOLDER / _TEXTS_FOLDER).iterdir()}
     if unknown := [path for path in texts if path.name not in known_texts]:
         raise PromptError(
             unknown[0], f"replaces no shipped text; the shipped texts are {', '.join(sorted(known_texts))}"
         )
     found: dict[str, Prompt] = {}
     for path in paths:
-        prompt = _read(path)
+        prompt = _read_prompt(path)
         if prompt.id in found:
             raise PromptError(path, f"overrides {prompt.id!r}, which {found[prompt.id].place} already overrides")
         if prompt.id in originals:
             _check_override(prompt, originals[prompt.id])
             found[prompt.id] = prompt
-        elif not (SHIPPED / f"{prompt.id}.md").is_file():
+        elif not (SHIPPED_FOLDER / f"{prompt.id}.md").is_file():
             known = ", ".join(sorted(originals))
             raise PromptError(path, f"overrides the unknown prompt {prompt.id!r}; the prompts are {known}")
     return found
@@ -469,6 +471,6 @@ def _check_override(prompt: Prompt, original: Prompt) -> None:
             f"are {', '.join(original.front.inputs)}",
         )
     for key in ("role", "reply"):
-        ours, theirs = getattr(original.front, key), getattr(prompt.front, key)
-        if ours != theirs:
-            raise PromptError(prompt.place, f"{key} of {prompt.id!r} must stay {ours!r}, not {theirs!r}")
+        expected, actual = getattr(original.front, key), getattr(prompt.front, key)
+        if expected != actual:
+            raise PromptError(prompt.place, f"{key} of {prompt.id!r} must stay {expected!r}, not {actual!r}")

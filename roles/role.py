@@ -83,7 +83,7 @@ class Role:
             ProviderError: If the model cannot be reached or refuses the request.
             UnparsedReplyError: If neither reply parses as the type.
         """
-        messages, conversation = self.prompt.rendered(inputs)
+        messages, conversation = self.prompt.render_with_history(inputs)
         place = at.place(messages)
         first = await self._call(messages, conversation, place, inputs)
         try:
@@ -116,7 +116,7 @@ class Role:
             PromptError: If the prompt cannot be rendered.
             ProviderError: If the model cannot be reached or refuses the request.
         """
-        messages, conversation = self.prompt.rendered(inputs)
+        messages, conversation = self.prompt.render_with_history(inputs)
         completion = await self._call(messages, conversation, at.place(messages), inputs, tuple(tools), run_tool)
         at.heard(completion)
         return AgentReply(

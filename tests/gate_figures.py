@@ -17,7 +17,7 @@ from dialoom.graphs.gate import FAULT_KINDS, RULES, Facts, PromptWords, Talk
 from dialoom.graphs.outcome import JUDGE_FAULT
 from dialoom.graphs.tables.statistics import wilson
 from dialoom.prompts import Prompt, PromptLibrary
-from dialoom.prompts.prompt import SHIPPED
+from dialoom.prompts.prompt import SHIPPED_FOLDER
 from dialoom.runs.configuration.recipes import load_recipe
 from tests.conftest import ROOT
 from tests.graphs.gate.cases import ALLOWED, cases
@@ -194,7 +194,9 @@ def _table(names: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 @cache
 def all_prompts() -> PromptWords:
     """Return the words of the shipped prompts and of the prompts that the labelled dialogues were played with."""
-    shipped = PromptLibrary.load(str(path.relative_to(SHIPPED))[:-3] for path in SHIPPED.rglob("*.md")).values()
+    shipped = PromptLibrary.load(
+        str(path.relative_to(SHIPPED_FOLDER))[:-3] for path in SHIPPED_FOLDER.rglob("*.md")
+    ).values()
     study = WithPrompts.of(load_recipe(str(ROOT / "docs" / "examples" / "studies" / "support.toml")))
     composed = (prompt for sets in ((), ("small",)) for prompt in study.library(sets).values())
     own = (Prompt.parse(path.read_text(encoding="utf-8"), path.name) for path in (LABELLED / "prompts").glob("*.md"))

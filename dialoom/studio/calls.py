@@ -9,7 +9,7 @@ from typing import Any
 
 from dialoom import Run
 from dialoom.prompts import ChatMessage
-from dialoom.prompts.messages import call_text
+from dialoom.prompts.messages import format_call
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs.reading.conversations import MarkedMessage, RequestDiff
 from dialoom.text import counted
@@ -75,7 +75,7 @@ def reply(call: Mapping[str, Any]) -> None:
     if call["reply"]:
         verbatim(call["reply"], "said block")
     for each in call["tool_calls"]:
-        verbatim(call_text(each), "said mono block")
+        verbatim(format_call(each), "said mono block")
     if call["finish_reason"] in BROKEN_OFF:
         text("div", f"({BROKEN_OFF[call['finish_reason']]})", "quiet small")
 
@@ -87,7 +87,7 @@ def message_block(message: ChatMessage, mark: str = "same") -> None:
         if message["content"]:
             verbatim(message["content"])
         for each in message.get("tool_calls", ()):
-            verbatim(f"calls {call_text(each)}", "said mono")
+            verbatim(f"calls {format_call(each)}", "said mono")
 
 
 def message_blocks(messages: Iterable[ChatMessage]) -> None:

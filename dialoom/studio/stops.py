@@ -13,7 +13,7 @@ from nicegui import ui
 
 from dialoom.graphs import Judgement, Line, Outline
 from dialoom.graphs.outcome import ENVIRONMENT
-from dialoom.prompts.messages import call_text
+from dialoom.prompts.messages import format_call
 from dialoom.roles.gateway.calls import SAID
 from dialoom.runs.reading.conversations import Piece, word_diff
 from dialoom.runs.report.health import Health
@@ -82,7 +82,7 @@ def _each_call(made: Sequence[StepCall], parsed: Mapping[int, Any]) -> None:
             elif call.reply:
                 verbatim(call.reply, "said block")
             for each in call.tool_calls:
-                verbatim(call_text(each), "said mono block")
+                verbatim(format_call(each), "said mono block")
             late(f"request: {counted(len(call.messages), 'messages')}", partial(_request, call), "call")
 
 

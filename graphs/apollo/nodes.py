@@ -105,13 +105,13 @@ async def agent(state: AgentState, scene: Scene[ApolloScenario]) -> Update:
         return _answered(scenario, call)
 
     history = (utterances if is_native else _as_text)(attempts_of(state)[-1])
-    calling = "" if is_native else scene.rendered("apollo/calling", **calling_inputs(scenario))[0]["content"]
+    calling = "" if is_native else scene.render("apollo/calling", **calling_inputs(scenario))[0]["content"]
     reply = await scene.act("apollo/agent", definitions, run, **agent_inputs(scenario, state, calling), history=history)
     made = acted(reply, len(messages))
     if reply.outputs:
         return {"messages": made, "has_own_loop": True}
     if not turn_of(made[0], is_native).calls and not _ending({**state, "messages": [*messages, *made]}):
-        made.append(said("user", scene.rendered("apollo/unanswered")[-1]["content"], len(messages) + 1))
+        made.append(said("user", scene.render("apollo/unanswered")[-1]["content"], len(messages) + 1))
     return {"messages": made}
 
 

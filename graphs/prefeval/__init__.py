@@ -133,7 +133,7 @@ async def answer(state: ItemState, scene: Scene) -> Update:
     inputs = _inputs(state, scene)
     if state["method"] == "rag":
         inputs["retrieved"] = [inputs["history"][place] for place in state["retrieved"]]
-    sent = scene.rendered(prompt, **{**inputs, "history": []})[-1]["content"]
+    sent = scene.render(prompt, **{**inputs, "history": []})[-1]["content"]
     text = await _assistant_reply(scene, prompt, inputs)
     # If self-critic has no first answer, there is nothing to criticise.
     is_last = state["method"] != "self-critic" or not text

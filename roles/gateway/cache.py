@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from dialoom.inputs import check_regular
 from dialoom.prompts import ChatMessage
-from dialoom.prompts.messages import identity
+from dialoom.prompts.messages import message_identity
 from dialoom.roles.binding import OFFLINE
 from dialoom.roles.errors import CacheError
 from dialoom.version import __version__
@@ -163,7 +163,7 @@ def cache_key(request: Request, place: CallPlace) -> bytes:
         [request.model, own, request.api_base],
         [request.temperature, shape, *request.shaping],
         [request.seed, place.ask, place.sample],
-        [identity(message) for message in request.messages],
+        [message_identity(message) for message in request.messages],
     ]
     return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).digest()
 

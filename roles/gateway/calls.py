@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from pydantic import BaseModel
 
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
-from dialoom.prompts.messages import beyond_words, identity
+from dialoom.prompts.messages import get_extra_fields, message_identity
 from dialoom.roles.players import Session
 from dialoom.settings import SessionForm, Structured
 from dialoom.text import well_formed, well_formed_value
@@ -205,7 +205,7 @@ class Request:
     @property
     def texts(self) -> list[str]:
         """All texts of the request, including tools and tool calls."""
-        rest = [*self.tools, *filter(None, map(beyond_words, self.messages))]
+        rest = [*self.tools, *filter(None, map(get_extra_fields, self.messages))]
         return [*(each["content"] for each in self.messages), *(json.dumps(each, ensure_ascii=False) for each in rest)]
 
     @property
@@ -240,7 +240,7 @@ class Request:
         content = [
             [*(["common", self.prompt_id] if place.is_common else at), place.ask, place.sample],
             [self.model, self.temperature, self.seed, *self.shaping],
-            [identity(message) for message in self.messages],
+            [message_identity(message) for message in self.messages],
         ]
         return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()
 

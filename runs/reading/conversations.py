@@ -29,7 +29,7 @@ from dialoom.graphs.gate import GateLine, Talk
 from dialoom.graphs.outcome import USER
 from dialoom.grouping import grouped
 from dialoom.prompts import ChatMessage
-from dialoom.prompts.messages import identity, tool_name
+from dialoom.prompts.messages import get_tool_name, message_identity
 from dialoom.roles import ASKS
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RecordedEpisode, RunFile
@@ -369,12 +369,12 @@ def request_diff(run: RunFile, call: int, before: int | None = None) -> RequestD
         raise RunError(f"there is no call {call} in {run.path}")
     earlier = None if before is None else run.request(before)
     messages = message_diff((earlier or request).messages, request.messages)
-    return RequestDiff(messages, [tool_name(each) for each in request.tools], earlier is not None)
+    return RequestDiff(messages, [get_tool_name(each) for each in request.tools], earlier is not None)
 
 
 def message_diff(before: Sequence[ChatMessage], now: Sequence[ChatMessage]) -> list[MarkedMessage]:
     """Return the messages of two requests, each marked as in both, only in the present or only in the previous one."""
-    old, new = ([json.dumps(identity(each)) for each in messages] for messages in (before, now))
+    old, new = ([json.dumps(message_identity(each)) for each in messages] for messages in (before, now))
     found: list[MarkedMessage] = []
     for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind == "equal":

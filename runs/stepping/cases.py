@@ -16,7 +16,7 @@ from dialoom.graphs import Outcome
 from dialoom.inputs import DataError, Record, is_sqlite, read_json
 from dialoom.outputs import OutputError, is_stream, text_output
 from dialoom.prompts import ChatMessage
-from dialoom.prompts.messages import identity
+from dialoom.prompts.messages import message_identity
 from dialoom.roles import Completion, ModelBinding
 from dialoom.roles.gateway.calls import SAID
 from dialoom.roles.gateway.completions import kept_text
@@ -222,5 +222,5 @@ def read_case(path: Path) -> Case:
 
 def digest(messages: Sequence[ChatMessage]) -> str:
     """Return the SHA-256 of a request's messages, by which a replay compares requests."""
-    text = json.dumps([identity(message) for message in messages], ensure_ascii=False)
+    text = json.dumps([message_identity(message) for message in messages], ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -15,7 +15,7 @@ from rich.cells import cell_len, set_cell_size
 from dialoom.graphs import DialogueFault, Line, Outline
 from dialoom.graphs.conversation import calls_of
 from dialoom.grouping import grouped
-from dialoom.prompts.messages import call_text
+from dialoom.prompts.messages import format_call
 from dialoom.runs.store.branches import MadeCall, StepCall
 
 from .values import extended_path, plain
@@ -126,7 +126,7 @@ def _text(value: Any) -> str:
         shown = plain(value)
         content = shown["content"]
         text = _flat(content) if isinstance(content, str) else _text(content)
-        called = (f"calls {_flat(call_text(call))}" for call in calls_of(value))
+        called = (f"calls {_flat(format_call(call))}" for call in calls_of(value))
         return f"{shown['role']}: {' '.join([*filter(None, [text]), *called])}"
     return json.dumps(_flat(plain(value)), ensure_ascii=False)
 

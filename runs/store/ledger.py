@@ -12,7 +12,7 @@ from uuid import uuid4
 from pydantic import TypeAdapter
 
 from dialoom.prompts import ChatMessage, ToolDefinition
-from dialoom.prompts.messages import beyond_words
+from dialoom.prompts.messages import get_extra_fields
 from dialoom.roles import ASKS, CallPlace, Completion
 from dialoom.roles.gateway import Attempt, CallRecord, Request
 from dialoom.roles.gateway.calls import FIGURES, PlayerState
@@ -205,7 +205,7 @@ class SQLiteLedger:
 
     def _stored_message(self, connection: sqlite3.Connection, message: ChatMessage) -> StoredMessage:
         stored = (message["role"], self._texts.id_of(connection, message["content"]))
-        rest = beyond_words(message)
+        rest = get_extra_fields(message)
         return (*stored, self._texts.id_of(connection, canonical(rest))) if rest else stored
 
     def _note_use(self, connection: sqlite3.Connection, key: str, place: CallPlace) -> None:

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from dialoom.inputs import read_text
 from dialoom.prompts import ChatMessage
-from dialoom.prompts.messages import beyond_words
+from dialoom.prompts.messages import get_extra_fields
 from dialoom.runs.stepping import SteppingError
 
 _HEAD = re.compile(r"^=== (system|user|assistant|tool)(?: (\{.*\}))?[ \t]*$", re.MULTILINE)
@@ -61,7 +61,7 @@ def as_text(messages: Sequence[ChatMessage]) -> str:
 
 
 def _head(message: ChatMessage) -> str:
-    rest = beyond_words(message)
+    rest = get_extra_fields(message)
     return f"{message['role']} {json.dumps(rest, ensure_ascii=False)}" if rest else message["role"]
 
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from dialoom.cli.show_lines import COLOURS, at_message, of_the_rest
 from dialoom.graphs import DialogueFault, Line, Outline
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
-from dialoom.prompts.messages import call_text, tool_name
+from dialoom.prompts.messages import format_call, get_tool_name
 from dialoom.roles.gateway.calls import SAID
 from dialoom.runs.stepping import Cost, NextRequest, Stop
 from dialoom.runs.stepping.stop import ABSENT, Change, change_text, cost_text, cut
@@ -307,12 +307,12 @@ def _message(message: ChatMessage, lines: int | None = None) -> Text:
 
 def _with_calls(words: str, calls: Sequence[FunctionCall]) -> str:
     """Join a message's text and its tool calls, one per line."""
-    return "\n".join([*filter(None, [words]), *(f"calls {call_text(call)}" for call in calls)])
+    return "\n".join([*filter(None, [words]), *(f"calls {format_call(call)}" for call in calls)])
 
 
 def _tools(tools: Sequence[ToolDefinition]) -> list[Text]:
     """Return the names of the tools that a request offers."""
-    return [Text.assemble(("tools: ", "dim"), ", ".join(map(tool_name, tools)))] if tools else []
+    return [Text.assemble(("tools: ", "dim"), ", ".join(map(get_tool_name, tools)))] if tools else []
 
 
 def _changes(found: Sequence[Change], is_full: bool) -> list[RenderableType]:

@@ -17,7 +17,7 @@ from typing import Any
 from dialoom import Judgement, Line
 from dialoom.graphs.gate import RULES, Facts, PromptWords, Talk
 from dialoom.prompts import PromptLibrary
-from dialoom.prompts.prompt import SHIPPED
+from dialoom.prompts.prompt import SHIPPED_FOLDER
 
 CORPUS = Path(__file__).parent / "corpus"
 WORDINGS = 10
@@ -253,5 +253,5 @@ def _read(name: str, stripped: bool = True) -> list[str]:
 
 @cache
 def _prompt_words() -> PromptWords:
-    ids = [f"personalens/{path.stem}" for path in sorted((SHIPPED / "personalens").glob("*.md"))]
+    ids = [f"personalens/{path.stem}" for path in sorted((SHIPPED_FOLDER / "personalens").glob("*.md"))]
     return PromptWords.of(PromptLibrary.load(ids).values())
