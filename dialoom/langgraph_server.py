@@ -22,7 +22,7 @@ from dialoom.roles import BindingError, Cast, Gateway, ModelBinding
 from dialoom.roles.gateway.calls import MemoryLedger
 from dialoom.roles.gateway.gateway import check_model
 from dialoom.roles.gateway.litellm_backend import load_litellm
-from dialoom.roles.players import named_player, takes_tools
+from dialoom.roles.players import load_player, takes_tools
 from dialoom.runs.configuration.config import DEFAULT_MODEL
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.recipes import load_recipe
@@ -115,7 +115,7 @@ class Programme:
                 model=model,
                 temperature=self._roles[role],
                 max_reply=WithRoles.of(self.recipe).reply_limits.get(role),
-                takes_tools=(player := named_player(model)) is not None and takes_tools(player),
+                takes_tools=(player := load_player(model)) is not None and takes_tools(player),
             )
             for role, model in named.items()
         }

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dialoom.roles.restoring import KINDS, REFUSALS, SAME, USES, Refusal
+from dialoom.roles.restoring import PLAYER_KINDS, REFUSALS, SAME_STATE, USES, Refusal
 
 
 def kinds() -> str:
     """Return the table of kinds of players and what becomes of their conversations."""
     rows = []
-    for kind in KINDS:
-        cells = [kind.instead.get(use, SAME) for use in USES]
+    for kind in PLAYER_KINDS:
+        cells = [kind.exceptions.get(use, SAME_STATE) for use in USES]
         results = [f"refused: {cell.reason}" if isinstance(cell, Refusal) else cell for cell in cells]
         rows.append([kind.name, kind.stored, *results])
     return _table(["player", "state after each reply", *USES], rows)

@@ -22,8 +22,8 @@ from dialoom.prompts.messages import format_call
 from dialoom.roles import PermanentProviderError, ProviderError
 from dialoom.roles.gateway.players import users_frames
 from dialoom.roles.gateway.secrets import redacted
-from dialoom.roles.players import name_of
-from dialoom.roles.restoring import state_json
+from dialoom.roles.players import get_player_name
+from dialoom.roles.restoring import dump_state
 from dialoom.text import well_formed, well_formed_value
 
 from .study import FileFunction
@@ -259,7 +259,7 @@ class Workbench:
         remote: Sequence[RemoteTool] = (),
         run_remote: RunRemote | None = None,
     ) -> None:
-        self._name = "" if factory is None else name_of(factory)
+        self._name = "" if factory is None else get_player_name(factory)
         self._environment = environment = None if factory is None else self._call("", factory)
         if factory is not None:
             _check_environment(self._name, environment)
@@ -302,7 +302,7 @@ class Workbench:
         if self._environment is None:
             return None
         try:
-            return well_formed_value(json.loads(state_json(self._call("snapshot", self._environment.snapshot))))
+            return well_formed_value(json.loads(dump_state(self._call("snapshot", self._environment.snapshot))))
         except (TypeError, ValueError, RecursionError) as error:
             raise PermanentProviderError(
                 f"environment {self._name}: snapshot must return a JSON value (mappings with strings as keys, lists, "

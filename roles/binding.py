@@ -30,42 +30,42 @@ from dialoom.settings import (
 
 from .errors import BindingError
 from .fingerprints import fingerprint
-from .parameters import checked_parameters
-from .players import GRAPH, PYTHON, check_player, name_of, named_player, takes_tools
+from .parameters import validate_parameters
+from .players import GRAPH_PREFIX, PYTHON_PREFIX, check_player, get_player_name, load_player, takes_tools
 
-OFFLINE = "offline/"
+OFFLINE_PREFIX = "offline/"
 """Prefix of the names of models that are played by understudies."""
 
 ATTENTIVE = "offline/attentive"
 PLACEHOLDER = "offline/placeholder"
 """An offline model that plays any role; its replies have a valid form and no meaning."""
 
-OBJECT = "object:"
+OBJECT_PREFIX = "object:"
 """Prefix of the names of players given as Python objects; only the process that received them can use them."""
 
-EMBEDDING = "embed:"
+EMBEDDING_PREFIX = "embed:"
 """Prefix of the names of embedding models, such as `embed:openai/text-embedding-3-small`."""
 
-_OWN = (OFFLINE, OBJECT, PYTHON, GRAPH, EMBEDDING)
+_NON_PROVIDER_PREFIXES = (OFFLINE_PREFIX, OBJECT_PREFIX, PYTHON_PREFIX, GRAPH_PREFIX, EMBEDDING_PREFIX)
 
 
-def is_providers(model: str) -> bool:
+def is_provider_model(model: str) -> bool:
     """Return whether a model is served by a provider, and is not an understudy or the user's own player."""
-    return not model.startswith(_OWN)
+    return not model.startswith(_NON_PROVIDER_PREFIXES)
 
 
 REQUEST_SETTINGS = ("temperature", "max_reply", "structured", "session", "params")
 """The settings of requests to models, which have no effect on a user's own player."""
 
 
-def without_effect(role: str, model: str) -> str:
+def explain_no_effect(role: str, model: str) -> str:
     """Return the reason why a setting of requests has no effect on a role."""
     return f"{role} is played by {model}, which is called with messages only, so the setting has no effect"
 
 
-def is_own(model: str) -> bool:
+def is_user_player(model: str) -> bool:
     """Return whether a model is a user's own function, graph or object."""
-    return model.startswith((OBJECT, PYTHON, GRAPH))
+    return model.startswith((OBJECT_PREFIX, PYTHON_PREFIX, GRAPH_PREFIX))
 
 
 class ModelBinding(Record):
@@ -94,9 +94,9 @@ class ModelBinding(Record):
 
     @field_validator("params")
     @classmethod
-    def _known(cls, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _validate_params(cls, params: Mapping[str, Any]) -> Mapping[str, Any]:
         try:
-            return checked_parameters(params)
+            return validate_parameters(params)
         except BindingError as error:
             raise ValueError(error.message) from error
 
@@ -140,78 +140,80 @@ def bind(
             player is of an unsupported kind.
     """
     values = checked(PlayerSettings, settings)
-    for name, named in values.items():
-        given_by_role = dict.fromkeys(named, True) if isinstance(named, tuple) else named
+    for name, by_role in values.items():
+        given_by_role = dict.fromkeys(by_role, True) if isinstance(by_role, tuple) else by_role
         _check_roles(name, by_name(cast("Mapping[str, Any] | None", given_by_role)), roles)
     models = by_name(values["models"])
-    bound: dict[str, ModelBinding] = {}
+    bindings: dict[str, ModelBinding] = {}
     objects: dict[str, OwnPlayer] = {}
-    for role, usual in roles.items():
-        given = models.get(role, model)
-        if given is None:
+    for role, default_temperature in roles.items():
+        player = models.get(role, model)
+        if player is None:
             raise BindingError(f"models: role {role!r} has no model", setting="models")
-        if isinstance(given, list | tuple):
+        if isinstance(player, list | tuple):
             raise BindingError(
-                f"models: role {role!r} can be played by only one model, got {len(given)}", setting="models"
+                f"models: role {role!r} can be played by only one model, got {len(player)}", setting="models"
             )
-        chosen = given if isinstance(given, Model) else Model(given)
-        stateful = chosen.stateful or role in (values["stateful"] or ())
-        takes = chosen.takes_tools or role in (values["takes_tools"] or ())
-        chosen = replace(chosen, stateful=stateful, takes_tools=takes)
-        name = _name(chosen, objects)
-        bound[role] = _binding(role, name, chosen, values, usual, (reply_limits or {}).get(role))
-    return Bindings(bound, objects)
+        model_settings = player if isinstance(player, Model) else Model(player)
+        stateful = model_settings.stateful or role in (values["stateful"] or ())
+        accepts_tools = model_settings.takes_tools or role in (values["takes_tools"] or ())
+        model_settings = replace(model_settings, stateful=stateful, takes_tools=accepts_tools)
+        name = _resolve_name(model_settings, objects)
+        bindings[role] = _build_binding(
+            role, name, model_settings, values, default_temperature, (reply_limits or {}).get(role)
+        )
+    return Bindings(bindings, objects)
 
 
-def _binding(
-    role: str, name: str, chosen: Model, values: PlayerSettings, temperature: float, limit: int | None
+def _build_binding(
+    role: str, name: str, model: Model, values: PlayerSettings, temperature: float, limit: int | None
 ) -> ModelBinding:
     """Return a role's binding. Settings of the model override those of the role, of all roles and of the recipe."""
-    for setting in REQUEST_SETTINGS if is_own(name) else ():  # it is called with messages only
-        if getattr(chosen, setting) is not None:
-            raise BindingError(f"{setting}: {without_effect(role, name)}; leave it out", setting=setting)
-    player = named_player(name, chosen.stateful) if isinstance(chosen.player, str) else chosen.player
+    for setting in REQUEST_SETTINGS if is_user_player(name) else ():  # it is called with messages only
+        if getattr(model, setting) is not None:
+            raise BindingError(f"{setting}: {explain_no_effect(role, name)}; leave it out", setting=setting)
+    player = load_player(name, model.stateful) if isinstance(model.player, str) else model.player
     temperatures = {"": temperature, **by_name(values["temperature"])}
     limits = {"": limit, **by_name(values["max_reply"])}
     forms, sessions = {"": "auto", **by_name(values["structured"])}, by_name(values["session"])
-    own = {
+    overrides = {
         setting: checked_value(setting, type_, value, role)
         for setting, type_, value in (
-            ("temperature", Degree, chosen.temperature),
-            ("max_reply", ReplyTokens, chosen.max_reply),
-            ("structured", Structured, chosen.structured),
-            ("session", SessionForm, chosen.session),
+            ("temperature", Degree, model.temperature),
+            ("max_reply", ReplyTokens, model.max_reply),
+            ("structured", Structured, model.structured),
+            ("session", SessionForm, model.session),
         )
         if value is not None
     }
     return ModelBinding(
         model=name,
-        temperature=own.get("temperature", temperatures.get(role, temperatures[""])),
-        api_base=_address_of(role, name, chosen, by_name(values["api_base"])),
-        max_reply=own.get("max_reply", limits.get(role, limits[""])) or None,
-        params=_parameters_of(role, chosen, by_name(values["params"])),
-        structured=own.get("structured", forms.get(role, forms[""])),
-        takes_tools=_takes_tools(role, name, player, chosen),
-        stateful=chosen.stateful,
-        session=own.get("session", sessions.get(role, sessions.get(""))),
+        temperature=overrides.get("temperature", temperatures.get(role, temperatures[""])),
+        api_base=_resolve_address(role, name, model, by_name(values["api_base"])),
+        max_reply=overrides.get("max_reply", limits.get(role, limits[""])) or None,
+        params=_merge_parameters(role, model, by_name(values["params"])),
+        structured=overrides.get("structured", forms.get(role, forms[""])),
+        takes_tools=_takes_tools(role, name, player, model),
+        stateful=model.stateful,
+        session=overrides.get("session", sessions.get(role, sessions.get(""))),
         code=None if player is None else fingerprint(player),
     )
 
 
-def _takes_tools(role: str, name: str, player: OwnPlayer | None, chosen: Model) -> bool:
+def _takes_tools(role: str, name: str, player: OwnPlayer | None, model: Model) -> bool:
     """Return whether a player accepts tools: a user's own player is inspected; for a model, the user must state it.
 
     Raises:
         BindingError: If a user's own player or an understudy is declared to accept tools but does not accept them.
     """
-    does = player is not None and takes_tools(player)
-    if chosen.takes_tools and not does and not is_providers(name):
+    is_capable = player is not None and takes_tools(player)
+    if model.takes_tools and not is_capable and not is_provider_model(name):
         raise BindingError(
             f"takes_tools: {role} is played by {name}, which does not accept tools; only LiteLLM models can be "
             "declared to accept them; a function needs a parameter 'tools'",
             setting="takes_tools",
         )
-    return does or chosen.takes_tools
+    return is_capable or model.takes_tools
 
 
 def rebind(stored: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | None) -> Bindings:
@@ -224,17 +226,17 @@ def rebind(stored: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] |
     _check_roles("models", given, stored)
     objects: dict[str, OwnPlayer] = {}
     for role, binding in stored.items():
-        is_object, player = binding.model.startswith(OBJECT), given.get(role)
+        is_object, player = binding.model.startswith(OBJECT_PREFIX), given.get(role)
         player = player.player if isinstance(player, Model) else player
         if player is None:
             if is_object and binding.model not in objects:
                 raise BindingError(
-                    f"models: role {role!r} was played by {binding.model.removeprefix(OBJECT)!r}, which was passed as "
-                    "an object and is not stored in the run",
+                    f"models: role {role!r} was played by {binding.model.removeprefix(OBJECT_PREFIX)!r}, which was "
+                    "passed as an object and is not stored in the run",
                     setting="models",
                     advice=Advice("give_player", f'pass it again, as models={{"{role}": ...}}', {"role": role}),
                 )
-        elif _is_kept(player, binding.model):
+        elif _is_stored_player(player, binding.model):
             continue
         elif not is_object or isinstance(player, str):
             raise BindingError(
@@ -242,58 +244,58 @@ def rebind(stored: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] |
                 setting="models",
             )
         else:
-            check_player(binding.model.removeprefix(OBJECT), player, binding.stateful)
+            check_player(binding.model.removeprefix(OBJECT_PREFIX), player, binding.stateful)
             objects[binding.model] = player
     return Bindings(stored, objects)
 
 
-def changed_objects(bindings: Bindings) -> list[str]:
+def find_changed_objects(bindings: Bindings) -> list[str]:
     """Return the names of the functions given as objects whose code differs from that of the stored bindings."""
-    given = [
+    players = [
         (each, bindings.objects[each.model]) for each in bindings.by_role.values() if each.model in bindings.objects
     ]
-    return [each.model.removeprefix(OBJECT) for each, player in given if fingerprint(player) != each.code]
+    return [each.model.removeprefix(OBJECT_PREFIX) for each, player in players if fingerprint(player) != each.code]
 
 
-def _is_kept(player: Player, name: str) -> bool:
+def _is_stored_player(player: Player, name: str) -> bool:
     """Return whether a run file stores this player under this name."""
-    return player == name if isinstance(player, str) else name == f"python:{_import_path(player)}"
+    return player == name if isinstance(player, str) else name == f"python:{_find_import_path(player)}"
 
 
-def _check_roles(setting: str, named: Mapping[str, Any], roles: Mapping[str, Any]) -> None:
-    for role in named:
+def _check_roles(setting: str, by_role: Mapping[str, Any], roles: Mapping[str, Any]) -> None:
+    for role in by_role:
         if role and role not in roles:
             raise BindingError(f"{setting}: unknown role {role!r}; the roles are {', '.join(roles)}", setting=setting)
 
 
-def _name(model: Model, objects: dict[str, OwnPlayer]) -> str:
+def _resolve_name(model: Model, objects: dict[str, OwnPlayer]) -> str:
     """Return a player's name; for an object, this is its import path if it has one, or else a unique `object:NAME`."""
-    player, given = model.player, model.name
+    player, given_name = model.player, model.name
     if isinstance(player, str):
         if not player.strip():
             raise BindingError("models: a name is empty; give PROVIDER/NAME", setting="models")
-        if given is not None:
+        if given_name is not None:
             raise BindingError(
-                f"models: {player} is given by its name, so it cannot have the name {given!r}; only objects can be "
-                "named",
+                f"models: {player} is given by its name, so it cannot have the name {given_name!r}; only objects "
+                "can be named",
                 setting="models",
             )
         return player.strip()
-    if given is not None and not given.strip():
+    if given_name is not None and not given_name.strip():
         raise BindingError("models: the name of an object is empty", setting="models")
-    plain = name_of(player) if given is None else given.strip()
-    check_player(plain, player, model.stateful)
-    if given is None and (path := _import_path(player)) is not None:
+    base_name = get_player_name(player) if given_name is None else given_name.strip()
+    check_player(base_name, player, model.stateful)
+    if given_name is None and (path := _find_import_path(player)) is not None:
         return f"python:{path}"
-    number, name = 1, f"{OBJECT}{plain}"
+    number, name = 1, f"{OBJECT_PREFIX}{base_name}"
     while objects.get(name, player) is not player:
         number += 1
-        name = f"{OBJECT}{plain}-{number}"
+        name = f"{OBJECT_PREFIX}{base_name}-{number}"
     objects[name] = player
     return name
 
 
-def _import_path(player: object) -> str | None:
+def _find_import_path(player: object) -> str | None:
     """Return the `module:name` of an importable function; `None` for a local function or one from a notebook."""
     module, name = getattr(player, "__module__", None), getattr(player, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str) or module == "__main__" or not name.isidentifier():
@@ -301,27 +303,27 @@ def _import_path(player: object) -> str | None:
     return f"{module}:{name}" if getattr(sys.modules.get(module), name, None) is player else None
 
 
-def _parameters_of(role: str, chosen: Model, params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _merge_parameters(role: str, model: Model, params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return a role's parameters. Those of its model override the role's own, which override those of all roles."""
     merged: dict[str, Any] = {}
-    for of, each in (("", params.get("", {})), (role, params.get(role, {})), (role, chosen.params or {})):
-        if not isinstance(each, Mapping):
+    for owner, values in (("", params.get("", {})), (role, params.get(role, {})), (role, model.params or {})):
+        if not isinstance(values, Mapping):
             raise BindingError(
-                f"params: {of or 'every role'} has {each!r:.60}; it must be a mapping from names to values, as in "
-                f'{{"{of}": {{"top_p": 0.9}}}}',
+                f"params: {owner or 'every role'} has {values!r:.60}; it must be a mapping from names to values, as in "
+                f'{{"{owner}": {{"top_p": 0.9}}}}',
                 setting="params",
             )
-        merged |= checked_parameters(each, of)
+        merged |= validate_parameters(values, owner)
     return merged
 
 
-def _address_of(role: str, name: str, chosen: Model, addresses: Mapping[str, str]) -> str | None:
+def _resolve_address(role: str, name: str, model: Model, addresses: Mapping[str, str]) -> str | None:
     """Return the address of a role's model. It must not contain a secret, because it is stored in the run file."""
-    has_address = not name.startswith(("offline/", "python:", "graph:", OBJECT))
-    own = chosen.api_base or addresses.get(role)
-    if own is not None and not has_address:
+    has_address = not name.startswith((OFFLINE_PREFIX, PYTHON_PREFIX, GRAPH_PREFIX, OBJECT_PREFIX))
+    role_address = model.api_base or addresses.get(role)
+    if role_address is not None and not has_address:
         raise BindingError(f"api_base of {role}: it is played by {name}, which has no address", setting="api_base")
-    if (url := own or (addresses.get("") if has_address else None)) is None:
+    if (url := role_address or (addresses.get("") if has_address else None)) is None:
         return None
     try:
         parts = urlsplit(url)

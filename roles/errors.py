@@ -40,14 +40,14 @@ class TransientProviderError(ProviderError):
         self.retry_after = retry_after
 
 
-class Absence(IntEnum):
+class OutageEvidence(IntEnum):
     """The strength of the evidence that a provider is unavailable, given an unanswered request."""
 
-    UNKNOWN = 0
+    NONE = 0
     """No evidence: the request timed out."""
-    POSSIBLE = 1
+    WEAK = 1
     """Weak evidence: the connection was lost, or a gateway reported that it has no server behind it (502, 503, 504)."""
-    CERTAIN = 2
+    STRONG = 2
     """Strong evidence: no connection could be established."""
 
 
@@ -55,9 +55,9 @@ class UnansweredError(TransientProviderError):
     """The provider's server did not answer, or no connection to it could be established.
 
     Attributes:
-        absence: The strength of the evidence that the provider is unavailable.
+        evidence: The strength of the evidence that the provider is unavailable.
         reason: The cause, in a few words.
-        raw: The message of the client library.
+        raw_message: The message of the client library.
     """
 
     def __init__(
@@ -66,14 +66,14 @@ class UnansweredError(TransientProviderError):
         is_overload: bool = False,
         retry_after: float | None = None,
         *,
-        absence: Absence,
+        evidence: OutageEvidence,
         reason: str,
-        raw: str,
+        raw_message: str,
     ) -> None:
         super().__init__(message, is_overload, retry_after)
-        self.absence = absence
+        self.evidence = evidence
         self.reason = reason
-        self.raw = raw
+        self.raw_message = raw_message
 
 
 class PermanentProviderError(ProviderError):

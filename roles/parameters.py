@@ -16,15 +16,15 @@ from .errors import BindingError
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
-_NUMBER, _WHOLE, _TEXT = ((int, float), "a number"), ((int,), "a whole number"), ((str,), "a text")
+_NUMBER, _INTEGER, _TEXT = ((int, float), "a number"), ((int,), "a whole number"), ((str,), "a string")
 _MAPPING = ((dict,), "a mapping")
 
-TRANSLATED: Mapping[str, tuple[tuple[type, ...], str]] = {
+TRANSLATED_PARAMETERS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "frequency_penalty": _NUMBER,
     "logit_bias": _MAPPING,
     "presence_penalty": _NUMBER,
     "reasoning_effort": _TEXT,
-    "seed": _WHOLE,
+    "seed": _INTEGER,
     "service_tier": _TEXT,
     "stop": ((str, list), "a string or a list of strings"),
     "thinking": _MAPPING,
@@ -36,22 +36,22 @@ TRANSLATED: Mapping[str, tuple[tuple[type, ...], str]] = {
 DEPLOYMENT = "deployment"
 """Name of the parameter for a deployment, the name under which a server offers a model."""
 
-_PASSED_ON: Mapping[str, tuple[tuple[type, ...], str]] = {
+_PASSTHROUGH_PARAMETERS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "extra_body": _MAPPING,
     "min_p": _NUMBER,
-    "num_ctx": _WHOLE,
+    "num_ctx": _INTEGER,
     "repetition_penalty": _NUMBER,
-    "top_k": _WHOLE,
+    "top_k": _INTEGER,
 }
 """Parameters that are passed to the provider unchanged."""
 
-_KNOWN = {**TRANSLATED, **_PASSED_ON, DEPLOYMENT: _TEXT}
-_OWN_OPTION = "it is a separate option, {}"
+_PARAMETER_TYPES = {**TRANSLATED_PARAMETERS, **_PASSTHROUGH_PARAMETERS, DEPLOYMENT: _TEXT}
+_SEPARATE_OPTION = "it is a separate option, {}"
 _RESERVED: Mapping[str, str] = {
-    **dict.fromkeys(("temperature",), _OWN_OPTION.format("temperature")),
-    **dict.fromkeys(("max_tokens", "max_completion_tokens"), _OWN_OPTION.format("max_reply")),
-    **dict.fromkeys(("timeout", "request_timeout"), _OWN_OPTION.format("timeout")),
-    **dict.fromkeys(("api_base", "base_url"), _OWN_OPTION.format("api_base")),
+    **dict.fromkeys(("temperature",), _SEPARATE_OPTION.format("temperature")),
+    **dict.fromkeys(("max_tokens", "max_completion_tokens"), _SEPARATE_OPTION.format("max_reply")),
+    **dict.fromkeys(("timeout", "request_timeout"), _SEPARATE_OPTION.format("timeout")),
+    **dict.fromkeys(("api_base", "base_url"), _SEPARATE_OPTION.format("api_base")),
     **dict.fromkeys(("model", "custom_llm_provider"), "a role's model is set in models"),
     **dict.fromkeys(("messages", "prompt", "tools", "functions"), "a role's messages follow from its prompt"),
     **dict.fromkeys(("api_key", "headers", "extra_headers"), "keys belong in environment variables, not in files"),
@@ -61,32 +61,36 @@ _RESERVED: Mapping[str, str] = {
 }
 
 
-def checked_parameters(given: Mapping[str, Any], role: str = "") -> dict[str, Any]:
+def validate_parameters(params: Mapping[str, Any], role: str = "") -> dict[str, Any]:
     """Return the parameters that may be sent, sorted by name.
 
     Args:
-        given: Values by name.
+        params: Values by name.
         role: The role to which the parameters belong, for the message; empty for all roles.
 
     Raises:
         BindingError: If a name is unknown or reserved, or a value has the wrong type.
     """
-    where = f"{role}." if role else ""
-    for name, value in given.items():
-        if (why := _RESERVED.get(str(name))) is not None:
-            raise _wrong(f"{where}{name} cannot be set here: {why}")
-        if name not in _KNOWN:
-            like = get_close_matches(str(name), _KNOWN, 1)
-            meant = f"did you mean {like[0]}?" if like else f"the parameters are {', '.join(sorted(_KNOWN))}"
-            raise _wrong(
-                f"{where}{name} is unknown; {meant} (put parameters that only your provider knows into extra_body)"
+    prefix = f"{role}." if role else ""
+    for name, value in params.items():
+        if (reason := _RESERVED.get(str(name))) is not None:
+            raise _params_error(f"{prefix}{name} cannot be set here: {reason}")
+        if name not in _PARAMETER_TYPES:
+            similar = get_close_matches(str(name), _PARAMETER_TYPES, 1)
+            hint = (
+                f"did you mean {similar[0]}?"
+                if similar
+                else f"the parameters are {', '.join(sorted(_PARAMETER_TYPES))}"
             )
-        types, what = _KNOWN[name]
+            raise _params_error(
+                f"{prefix}{name} is unknown; {hint} (put parameters that only your provider knows into extra_body)"
+            )
+        types, type_name = _PARAMETER_TYPES[name]
         if isinstance(value, bool) or not isinstance(value, types) or not _is_json(value):
-            raise _wrong(f"{where}{name} {value!r:.60} is not {what}")
-        if name == "extra_body" and (reserved := sorted(_RESERVED.keys() & given["extra_body"].keys())):
-            raise _wrong(f"{where}extra_body.{reserved[0]} cannot be set here: {_RESERVED[reserved[0]]}")
-    return {name: given[name] for name in sorted(given)}
+            raise _params_error(f"{prefix}{name} {value!r:.60} is not {type_name}")
+        if name == "extra_body" and (reserved := sorted(_RESERVED.keys() & params["extra_body"].keys())):
+            raise _params_error(f"{prefix}extra_body.{reserved[0]} cannot be set here: {_RESERVED[reserved[0]]}")
+    return {name: params[name] for name in sorted(params)}
 
 
 def _is_json(value: Any) -> bool:
@@ -97,31 +101,31 @@ def _is_json(value: Any) -> bool:
         return False
 
 
-def _wrong(message: str) -> BindingError:
+def _params_error(message: str) -> BindingError:
     return BindingError(f"params: {message}", setting="params")
 
 
-COUNTER = "cl100k_base"
+TOKENIZER = "cl100k_base"
 
-_TABLE = Path("litellm_core_utils", "tokenizers", "9b5ad71b2ce5302211f9c61530b329a4922fc6a4")
-_PIECES = (
+_TOKEN_TABLE = Path("litellm_core_utils", "tokenizers", "9b5ad71b2ce5302211f9c61530b329a4922fc6a4")
+_TOKEN_PATTERN = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
     r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
 )
 
 
-def tokens(text: str) -> int:
+def count_tokens(text: str) -> int:
     """Return the number of tokens in a text."""
-    return len(_encoding().encode_ordinary(text))
+    return len(_load_encoding().encode_ordinary(text))
 
 
 @cache
-def _encoding() -> Encoding:
+def _load_encoding() -> Encoding:
     """Return the encoding. Its table is read from LiteLLM's package, because tiktoken's loader may use the network."""
     import tiktoken  # deferred: slow to import and rarely needed
 
-    found = importlib.util.find_spec("litellm")
-    assert found is not None and found.submodule_search_locations
-    rows = (Path(found.submodule_search_locations[0]) / _TABLE).read_bytes().splitlines()
+    spec = importlib.util.find_spec("litellm")
+    assert spec is not None and spec.submodule_search_locations
+    rows = (Path(spec.submodule_search_locations[0]) / _TOKEN_TABLE).read_bytes().splitlines()
     ranks = {base64.b64decode(token): int(rank) for token, rank in (row.split() for row in rows)}
-    return tiktoken.Encoding(COUNTER, pat_str=_PIECES, mergeable_ranks=ranks, special_tokens={})
+    return tiktoken.Encoding(TOKENIZER, pat_str=_TOKEN_PATTERN, mergeable_ranks=ranks, special_tokens={})

@@ -23,13 +23,13 @@ from dialoom.settings import CompiledGraph, GraphMaker, LangChainModel, OwnPlaye
 
 from .errors import BindingError
 from .restoring import (
-    UNDECLARED,
+    GRAPH_WITHOUT_STATE,
+    NAMESPACE_WITHOUT_PERSON,
+    PLAYER_WITHOUT_SESSION,
+    STATEFUL_SUBGRAPH,
+    UNDECLARED_GRAPH,
     UNDECLARED_OBJECT,
-    WITH_SUBGRAPH,
-    WITH_VALUES,
-    WITHOUT_PERSON,
-    WITHOUT_SESSION,
-    WITHOUT_STATE,
+    UNSUPPORTED_STATE_VALUES,
 )
 
 
@@ -66,19 +66,19 @@ class Session:
         return self.turn == 1
 
 
-def session_id(kind: str, *parts: object) -> str:
+def make_session_id(kind: str, *parts: object) -> str:
     """Return an id for sessions: the kind (`conversation` or `person`) and 20 hex digits of a hash of the parts."""
     return f"{kind}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:20]}"
 
 
 @cache
-def is_of_person(namespace: tuple[str, ...]) -> bool:
+def has_person_id(namespace: tuple[str, ...]) -> bool:
     """Return whether a namespace of a store contains the id of a person. The result is cached: there may be many."""
-    return any(map(_PERSON.fullmatch, namespace))
+    return any(map(_PERSON_ID.fullmatch, namespace))
 
 
-_PERSON = re.compile(r"person-[0-9a-f]{20}")
-_STATE = ("checkpointer", "store")
+_PERSON_ID = re.compile(r"person-[0-9a-f]{20}")
+_STATE_ATTRIBUTES = ("checkpointer", "store")
 """The attributes of a compiled graph that hold its state between calls."""
 
 
@@ -90,10 +90,10 @@ class RefusedPlayerError(PlayerError):
     """A player is refused at a call, because its problem shows only then; the run stops with its work pending."""
 
 
-def shown(value: object, text: Callable[[object], str] = repr) -> str:
+def safe_text(value: object, convert: Callable[[object], str] = repr) -> str:
     """Return the text of a user's object for a message; the type's name if its own code raises an error."""
     try:
-        return text(value)
+        return convert(value)
     except Exception:
         return f"<{type(value).__name__} that cannot be shown>"
 
@@ -113,16 +113,16 @@ def check_player(name: str, player: object, is_stateful: bool = False) -> None:
     """
     try:
         if isinstance(player, CompiledGraph):
-            _check_state(player, is_stateful)
-        elif makes_graph(player):
+            _check_graph_state(player, is_stateful)
+        elif is_graph_maker(player):
             try:
-                made_graph(cast(GraphMaker, player), [], is_stateful)
+                make_graph(cast(GraphMaker, player), [], is_stateful)
             except PlayerError:
                 raise
             except Exception:
                 return  # the function may need the recipe's tools, so its graph is checked at each call
-        elif isinstance(inner := first_of(player), CompiledGraph) and not is_stateful:
-            _check_state(inner, is_stateful)
+        elif isinstance(first := get_first_runnable(player), CompiledGraph) and not is_stateful:
+            _check_graph_state(first, is_stateful)
         elif inspect.isclass(player) and not is_stateful:
             raise PlayerError(
                 f"is a class: give an object of it, or declare it stateful (Agent({player.__name__}, stateful=True)), "
@@ -132,28 +132,28 @@ def check_player(name: str, player: object, is_stateful: bool = False) -> None:
             any("__call__" in vars(each) for each in player.__mro__) if inspect.isclass(player) else callable(player)
         ):
             raise PlayerError(
-                f"cannot play a role: {shown(player):.60} must be a callable that takes `messages`, a compiled graph, "
-                "a function of `tools` that returns a compiled graph, or a LangChain chat model"
+                f"cannot play a role: {safe_text(player):.60} must be a callable that takes `messages`, a compiled "
+                "graph, a function of `tools` that returns a compiled graph, or a LangChain chat model"
             )
         elif is_stateful and not _separates_conversations(player):
-            raise PlayerError(WITHOUT_SESSION.text())
-        elif not is_stateful and (has_snapshots(player) or begins(player)):
+            raise PlayerError(PLAYER_WITHOUT_SESSION.format())
+        elif not is_stateful and (has_snapshots(player) or has_begin(player)):
             methods = "snapshot() and restore()" if has_snapshots(player) else "begin()"
-            raise PlayerError(UNDECLARED_OBJECT.text(methods=methods))
-        elif why := _unsuited(player):
-            raise PlayerError(f"cannot be called with the messages alone: {why}")
+            raise PlayerError(UNDECLARED_OBJECT.format(methods=methods))
+        elif problem := _find_signature_problem(player):
+            raise PlayerError(f"cannot be called with the messages alone: {problem}")
     except PlayerError as error:
         raise BindingError(f"models: {name} {error}", setting="models") from error
 
 
-def _unsuited(player: object) -> str:
+def _find_signature_problem(player: object) -> str:
     """Return why a function cannot be called with messages and those of `tools` and `session` that it declares."""
     if inspect.isclass(player) or isinstance(player, LangChainModel):
         return ""
-    names = parameters_of(player)
-    named = {name: None for name in ("tools", "session") if name in names}
+    names = get_parameter_names(player)
+    keywords = {name: None for name in ("tools", "session") if name in names}
     try:
-        inspect.signature(cast("Callable[..., Any]", player)).bind([], **named)
+        inspect.signature(cast("Callable[..., Any]", player)).bind([], **keywords)
     except ValueError:  # a function of C without a signature
         return ""
     except TypeError as error:
@@ -161,7 +161,7 @@ def _unsuited(player: object) -> str:
     return ""
 
 
-def made_graph(maker: GraphMaker, tools: list[Any], is_stateful: bool = False) -> CompiledGraph:
+def make_graph(maker: GraphMaker, tools: list[Any], is_stateful: bool = False) -> CompiledGraph:
     """Return the graph that a function makes for some tools.
 
     Raises:
@@ -170,31 +170,31 @@ def made_graph(maker: GraphMaker, tools: list[Any], is_stateful: bool = False) -
     graph: object = maker(tools)
     if not isinstance(graph, CompiledGraph):
         raise PlayerError(f"returned a {type(graph).__name__}; a function of `tools` must return a compiled graph")
-    _check_state(graph, is_stateful)
+    _check_graph_state(graph, is_stateful)
     return graph
 
 
-def _check_state(graph: CompiledGraph, is_stateful: bool) -> None:
+def _check_graph_state(graph: CompiledGraph, is_stateful: bool) -> None:
     """Raise `PlayerError` if a graph's checkpointer or store is not declared or cannot be restored."""
-    own = [kind for kind in _STATE if getattr(graph, kind, None) not in (None, False)]
-    if own and not is_stateful:
-        raise PlayerError(UNDECLARED.text(kind=own[0], type=type(getattr(graph, own[0])).__name__))
-    if is_stateful and not own:
-        raise PlayerError(WITHOUT_STATE.text())
-    listed: Any = getattr(graph, "get_subgraphs", None)
-    for name, each in () if listed is None else listed(recurse=True):
-        for kind in _STATE:
-            if getattr(each, kind, None) not in (None, False):
-                raise PlayerError(WITH_SUBGRAPH.text(name=name, kind=kind))
+    kinds = [kind for kind in _STATE_ATTRIBUTES if getattr(graph, kind, None) not in (None, False)]
+    if kinds and not is_stateful:
+        raise PlayerError(UNDECLARED_GRAPH.format(kind=kinds[0], type=type(getattr(graph, kinds[0])).__name__))
+    if is_stateful and not kinds:
+        raise PlayerError(GRAPH_WITHOUT_STATE.format())
+    get_subgraphs: Any = getattr(graph, "get_subgraphs", None)
+    for name, subgraph in () if get_subgraphs is None else get_subgraphs(recurse=True):
+        for kind in _STATE_ATTRIBUTES:
+            if getattr(subgraph, kind, None) not in (None, False):
+                raise PlayerError(STATEFUL_SUBGRAPH.format(name=name, kind=kind))
     from langgraph.store.memory import InMemoryStore  # deferred: slow to import
 
     # Stores that are not in memory are read at the first call, because they may be asynchronous or need a connection.
     store = getattr(graph, "store", None)
-    for namespace in store.list_namespaces(limit=_MOST_NAMESPACES) if isinstance(store, InMemoryStore) else ():
-        if not is_of_person(namespace):
-            raise PlayerError(WITHOUT_PERSON.text(namespace=namespace))
+    for namespace in store.list_namespaces(limit=_MAX_NAMESPACES) if isinstance(store, InMemoryStore) else ():
+        if not has_person_id(namespace):
+            raise PlayerError(NAMESPACE_WITHOUT_PERSON.format(namespace=namespace))
     if is_in_memory(getattr(graph, "checkpointer", None)):
-        _check_types(graph)
+        _check_channel_types(graph)
 
 
 def is_in_memory(checkpointer: object) -> bool:
@@ -204,34 +204,36 @@ def is_in_memory(checkpointer: object) -> bool:
     return isinstance(checkpointer, InMemorySaver)
 
 
-def _check_types(graph: object) -> None:
+def _check_channel_types(graph: object) -> None:
     """Raise `PlayerError` if a graph declares values in its state that cannot be restored from a run's file."""
     channels: Mapping[str, Any] = getattr(graph, "channels", {})
     for name, channel in channels.items():
-        if name.startswith("__") or type(channel).__name__ in _PASSING:
+        if name.startswith("__") or type(channel).__name__ in _TRANSIENT_CHANNELS:
             continue
-        for each in _classes_in(channel.ValueType):
+        for each in _iter_classes(channel.ValueType):
             is_own = not each.__module__.startswith("langchain_core.")
             if is_own and (is_dataclass(each) or issubclass(each, BaseModel)):
-                raise PlayerError(WITH_VALUES.text(declared=f" ({name!r} is declared with {each.__name__})"))
+                raise PlayerError(
+                    UNSUPPORTED_STATE_VALUES.format(declared=f" ({name!r} is declared with {each.__name__})")
+                )
 
 
-_PASSING = ("EphemeralValue", "UntrackedValue")
+_TRANSIENT_CHANNELS = ("EphemeralValue", "UntrackedValue")
 """The types of graph channels whose values are not part of the state after a reply."""
 
 
-def _classes_in(declared: Any) -> Iterator[type]:
+def _iter_classes(declared: Any) -> Iterator[type]:
     """Return the classes that a type is made of: `Note` and `list` in `list[Note] | None`."""
     if isinstance(declared, type) and not get_args(declared):
         yield declared
     elif get_origin(declared) is Annotated:
-        yield from _classes_in(declared.__origin__)
+        yield from _iter_classes(declared.__origin__)
     else:
         for each in get_args(declared):
-            yield from _classes_in(each)
+            yield from _iter_classes(each)
 
 
-_MOST_NAMESPACES = 1_000_000
+_MAX_NAMESPACES = 1_000_000
 
 
 def takes_tools(player: OwnPlayer) -> bool:
@@ -240,20 +242,20 @@ def takes_tools(player: OwnPlayer) -> bool:
     Graphs and functions that make graphs accept tools, as do functions with a parameter `tools`, and chat models whose
     class implements `bind_tools`.
     """
-    if isinstance(player, CompiledGraph) or makes_graph(player):
+    if isinstance(player, CompiledGraph) or is_graph_maker(player):
         return True
     if isinstance(player, LangChainModel):
         from langchain_core.language_models import BaseChatModel  # already imported by the caller who created the model
 
         binds = getattr(type(player), "bind_tools", None)
         return binds is not None and binds is not BaseChatModel.bind_tools
-    return "tools" in parameters_of(player)
+    return "tools" in get_parameter_names(player)
 
 
-def first_of(runnable: object) -> object:
+def get_first_runnable(runnable: object) -> object:
     """Return the object that a runnable calls first: a chain's first step, or the object in a retry or a binding."""
     inner = None if inspect.isclass(runnable) else getattr(runnable, "first", getattr(runnable, "bound", None))
-    return first_of(inner) if isinstance(inner, LangChainModel) else runnable
+    return get_first_runnable(inner) if isinstance(inner, LangChainModel) else runnable
 
 
 def has_snapshots(player: object) -> bool:
@@ -263,11 +265,13 @@ def has_snapshots(player: object) -> bool:
 
 def _separates_conversations(player: object) -> bool:
     """Return whether a stateful player gets each call's session, or has a separate state per conversation."""
-    has_session = inspect.isclass(player) or isinstance(player, LangChainModel) or "session" in parameters_of(player)
-    return has_session or has_snapshots(player) or begins(player)
+    has_session = (
+        inspect.isclass(player) or isinstance(player, LangChainModel) or "session" in get_parameter_names(player)
+    )
+    return has_session or has_snapshots(player) or has_begin(player)
 
 
-def begins(player: object) -> bool:
+def has_begin(player: object) -> bool:
     """Return whether an object, or the objects of a class, can be told the earlier messages of a conversation."""
     return callable(getattr(player, "begin", None))
 
@@ -277,32 +281,32 @@ def is_async(player: object) -> bool:
     return inspect.iscoroutinefunction(player) or inspect.iscoroutinefunction(getattr(player, "__call__", None))  # noqa: B004
 
 
-def makes_graph(player: object) -> bool:
+def is_graph_maker(player: object) -> bool:
     """Return whether an object is a function that makes a graph: a plain function whose first parameter is `tools`."""
-    is_other = inspect.isclass(player) or isinstance(player, LangChainModel) or is_async(player)
-    return callable(player) and not is_other and parameters_of(player)[:1] == ["tools"]
+    is_excluded = inspect.isclass(player) or isinstance(player, LangChainModel) or is_async(player)
+    return callable(player) and not is_excluded and get_parameter_names(player)[:1] == ["tools"]
 
 
-def parameters_of(function: object) -> list[str]:
+def get_parameter_names(function: object) -> list[str]:
     """Return the names of a function's parameters; an empty list if they cannot be inspected."""
-    called = function.__call__ if inspect.isclass(function) else function
+    callee = function.__call__ if inspect.isclass(function) else function
     try:
-        return list(inspect.signature(cast("Callable[..., Any]", called)).parameters)
+        return list(inspect.signature(cast("Callable[..., Any]", callee)).parameters)
     except (TypeError, ValueError):
         return []
 
 
-def name_of(player: object) -> str:
+def get_player_name(player: object) -> str:
     """Return a player's own name: the name of the function, graph or model, or else the name of the object's type."""
     names = (getattr(player, name, None) for name in ("__name__", "name", "model_name", "model"))
     return next((name for name in names if isinstance(name, str) and name), type(player).__name__)
 
 
-PYTHON, GRAPH = "python:", "graph:"
+PYTHON_PREFIX, GRAPH_PREFIX = "python:", "graph:"
 """Prefixes of the names of players in modules and files."""
 
 
-def named_player(model: str, is_stateful: bool = False) -> OwnPlayer | None:
+def load_player(model: str, is_stateful: bool = False) -> OwnPlayer | None:
     """Return the player that a model name refers to; `None` if the name has neither prefix of a user's own player.
 
     Args:
@@ -312,7 +316,7 @@ def named_player(model: str, is_stateful: bool = False) -> OwnPlayer | None:
     Raises:
         BindingError: If the module, file or name is unknown, or the object found cannot play a role.
     """
-    for prefix, load in ((PYTHON, _in_module), (GRAPH, _in_file)):
+    for prefix, load in ((PYTHON_PREFIX, _load_from_module), (GRAPH_PREFIX, _load_from_file)):
         spec = model.removeprefix(prefix)
         if spec and spec != model:
             player = load(spec, model)
@@ -336,10 +340,10 @@ def keeps_state(model: str, is_declared: bool) -> bool:
         BindingError: If the module, file or name is unknown, or the object found cannot play a role.
     """
     try:
-        return named_player(model, is_declared) is not None and is_declared
+        return load_player(model, is_declared) is not None and is_declared
     except BindingError as error:
         try:
-            named_player(model, not is_declared)
+            load_player(model, not is_declared)
         except BindingError:
             raise error from None
         return not is_declared
@@ -352,12 +356,12 @@ def is_restorable(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
         model: The player's name.
         objects: Players that were given as objects, by their names.
     """
-    player: Any = objects.get(model) or named_player(model, is_stateful=True)
-    is_graph = isinstance(player, CompiledGraph) or makes_graph(player)
-    return is_graph or has_snapshots(player) or begins(player)
+    player: Any = objects.get(model) or load_player(model, is_stateful=True)
+    is_graph = isinstance(player, CompiledGraph) or is_graph_maker(player)
+    return is_graph or has_snapshots(player) or has_begin(player)
 
 
-def may_forget(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
+def can_forget_person(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
     """Return whether a stateful player may lose, with its process, what it knows of a person's earlier conversations.
 
     Graphs and players with snapshots are restored; a model's server is another process.
@@ -366,23 +370,23 @@ def may_forget(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
         model: The player's name.
         objects: Players that were given as objects, by their names.
     """
-    player = _stateful_player(model, objects)
+    player = _load_stateful_player(model, objects)
     is_restored = player is None or isinstance(player, CompiledGraph) or has_snapshots(player)
-    return not is_restored and carries_over(model, objects)
+    return not is_restored and can_remember_person(model, objects)
 
 
-def is_in_file(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
+def has_sqlite_checkpointer(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
     """Return whether a stateful player is a graph whose checkpointer keeps its state in a SQLite file.
 
     Args:
         model: The player's name.
         objects: Players that were given as objects, by their names.
     """
-    classes = type(getattr(_stateful_player(model, objects), "checkpointer", None)).__mro__
+    classes = type(getattr(_load_stateful_player(model, objects), "checkpointer", None)).__mro__
     return any(each.__module__.startswith("langgraph.checkpoint.sqlite") for each in classes)
 
 
-def carries_over(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
+def can_remember_person(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
     """Return whether a stateful player may know something of a person's earlier conversations.
 
     A graph that is compiled with a checkpointer and without a store does not, because each conversation is a thread of
@@ -392,16 +396,16 @@ def carries_over(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
         model: The player's name.
         objects: Players that were given as objects, by their names.
     """
-    player = _stateful_player(model, objects)
+    player = _load_stateful_player(model, objects)
     if isinstance(player, CompiledGraph):
         return getattr(player, "store", None) is not None
     return not inspect.isclass(player) or has_snapshots(player)
 
 
-def _stateful_player(model: str, objects: Mapping[str, OwnPlayer]) -> Any:
+def _load_stateful_player(model: str, objects: Mapping[str, OwnPlayer]) -> Any:
     """Return a stateful player; for a function that makes graphs, the graph that it makes without tools."""
-    player: Any = objects.get(model) or named_player(model, is_stateful=True)
-    if makes_graph(player):
+    player: Any = objects.get(model) or load_player(model, is_stateful=True)
+    if is_graph_maker(player):
         with suppress(Exception):  # it may need the recipe's tools
             return player([])
     return player
@@ -432,32 +436,32 @@ def load_file(path: Path, reference: str) -> ModuleType:
     return module
 
 
-def _in_module(spec: str, reference: str) -> object:
+def _load_from_module(spec: str, reference: str) -> object:
     module_name, _, name = spec.rpartition(":")
     if not module_name or not name:
         raise BindingError(f"'{reference}' is not of the form python:package.module:name")
-    if (here := os.getcwd()) not in sys.path:  # noqa: PTH109
-        sys.path.append(here)
+    if (folder := os.getcwd()) not in sys.path:  # noqa: PTH109
+        sys.path.append(folder)
     try:
         module = importlib.import_module(module_name)
     except Exception as error:
         is_missing = isinstance(error, ModuleNotFoundError) and error.name == module_name.partition(".")[0]
-        where = f"; it is neither in the working folder {here} nor on Python's path" if is_missing else ""
+        hint = f"; it is neither in the working folder {folder} nor on Python's path" if is_missing else ""
         if module_name.endswith(".py"):
             dotted = module_name.removesuffix(".py").replace("/", ".")
-            where = f"; give the module's name instead of its file: python:{dotted}:{name}"
-        raise BindingError(f"'{reference}': module {module_name!r} cannot be imported: {error}{where}") from error
-    return _attribute(module, name, reference)
+            hint = f"; give the module's name instead of its file: python:{dotted}:{name}"
+        raise BindingError(f"'{reference}': module {module_name!r} cannot be imported: {error}{hint}") from error
+    return _get_attribute(module, name, reference)
 
 
-def _in_file(spec: str, reference: str) -> object:
+def _load_from_file(spec: str, reference: str) -> object:
     path, _, name = spec.rpartition(":")
     if not path or not name:
         raise BindingError(f"'{reference}' is not of the form graph:path/to/file.py:name")
-    return _attribute(load_file(Path(path), reference), name, reference)
+    return _get_attribute(load_file(Path(path), reference), name, reference)
 
 
-def _attribute(module: ModuleType, name: str, reference: str) -> object:
+def _get_attribute(module: ModuleType, name: str, reference: str) -> object:
     try:
         return getattr(module, name)
     except AttributeError as error:

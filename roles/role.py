@@ -14,7 +14,7 @@ from dialoom.prompts import ChatMessage, FunctionCall, Prompt, PromptLibrary, To
 from dialoom.roles.gateway.model_facts import knows_tools
 
 from . import offline
-from .binding import ATTENTIVE, OBJECT, OFFLINE, PLACEHOLDER, ModelBinding
+from .binding import ATTENTIVE, OBJECT_PREFIX, OFFLINE_PREFIX, PLACEHOLDER, ModelBinding
 from .errors import BindingError, UnparsedReplyError
 from .gateway import Caller, CallPlace, Completion, Request
 from .gateway.calls import TOOL_CALL, TOOL_ROLE, RunTool, ToolRun
@@ -85,21 +85,25 @@ class Role:
         """
         messages, conversation = self.prompt.render_with_history(inputs)
         place = at.place(messages)
-        first = await self._call(messages, conversation, place, inputs)
+        reply = await self._call(messages, conversation, place, inputs)
         try:
-            return self._read(first, at)
+            return self._parse(reply, at)
         except ValueError as error:
-            text, problem = first.text.strip(), _error_text(error, first)
-            answer: list[ChatMessage] = [{"role": "assistant", "content": text}] if text else []
-            again: list[ChatMessage] = [*messages, *answer, {"role": "user", "content": _AGAIN.format(problem=problem)}]
-        whole = [*conversation, *range(len(messages), len(again))]
+            text, problem = reply.text.strip(), _error_text(error, reply)
+            answer_messages: list[ChatMessage] = [{"role": "assistant", "content": text}] if text else []
+            retry_messages: list[ChatMessage] = [
+                *messages,
+                *answer_messages,
+                {"role": "user", "content": _RETRY_MESSAGE.format(problem=problem)},
+            ]
+        retry_conversation = [*conversation, *range(len(messages), len(retry_messages))]
         rendered = tuple(messages[index] for index in conversation)
-        second = await self._call(again, whole, place.again(), inputs, rendered=rendered)
+        retry = await self._call(retry_messages, retry_conversation, place.again(), inputs, rendered=rendered)
         try:
-            return self._read(second, at)
+            return self._parse(retry, at)
         except ValueError as error:
-            player, reason = self.binding.model.removeprefix(OBJECT), _error_text(error, second)
-            raise UnparsedReplyError(self.prompt.id, second.text.strip(), reason, player) from error
+            player, reason = self.binding.model.removeprefix(OBJECT_PREFIX), _error_text(error, retry)
+            raise UnparsedReplyError(self.prompt.id, retry.text.strip(), reason, player) from error
 
     async def act(
         self, inputs: Mapping[str, Any], tools: Sequence[ToolDefinition], at: CallSite, run_tool: RunTool | None = None
@@ -149,13 +153,13 @@ class Role:
         binding = self.binding
         return binding.takes_tools or await asyncio.to_thread(knows_tools, binding.model)
 
-    def _read(self, completion: Completion, at: CallSite) -> Any:
+    def _parse(self, completion: Completion, at: CallSite) -> Any:
         text = completion.text.strip()
         if not text:
             raise ValueError("the answer is empty" if completion.reasoning is None else "only thoughts, and no answer")
-        read = text if self.reply_type is None else parse_reply(text, self.reply_type)
+        parsed = text if self.reply_type is None else parse_reply(text, self.reply_type)
         at.heard(completion)
-        return read
+        return parsed
 
     async def _call(
         self,
@@ -167,7 +171,7 @@ class Role:
         run_tool: RunTool | None = None,
         rendered: tuple[ChatMessage, ...] | None = None,
     ) -> Completion:
-        earlier = sum(messages[index]["role"] == "assistant" for index in conversation)
+        reply_count = sum(messages[index]["role"] == "assistant" for index in conversation)
         request = Request(
             role=self.name or self.prompt.front.role,
             prompt_id=self.prompt.id,
@@ -187,7 +191,7 @@ class Role:
             session_form=self.binding.session,
             conversation=tuple(conversation),
             rendered=rendered,
-            session=place.session and replace(place.session, turn=earlier + 1),
+            session=place.session and replace(place.session, turn=reply_count + 1),
         )
         return await self.gateway.complete(request, place)
 
@@ -199,7 +203,9 @@ def _error_text(error: ValueError, completion: Completion) -> str:
     return str(error)
 
 
-_AGAIN = "That answer could not be used: {problem}. Give the answer again, in exactly the form that was asked for."
+_RETRY_MESSAGE = (
+    "That answer could not be used: {problem}. Give the answer again, in exactly the form that was asked for."
+)
 
 
 class NoUnderstudiesError(BindingError):
@@ -256,22 +262,22 @@ class Cast:
         try:
             return self._roles[prompt_id]
         except KeyError:
-            known = _listed(self._roles)
+            prompt_ids = _join_names(self._roles)
             raise BindingError(
                 f"prompt {prompt_id!r} cannot be played: it is not one of the prompts with which the run was created, "
-                f"or its role is not used with these options; the prompts are {known}. If the recipe has gained the "
-                "prompt since, create a new run"
+                f"or its role is not used with these options; the prompts are {prompt_ids}. If the recipe has gained "
+                "the prompt since, create a new run"
             ) from None
 
     def with_model(self, role: str, binding: ModelBinding) -> Cast:
         """Return the same cast with another model for a role."""
-        other = copy(self)
-        other._models = {**self._models, role: binding}
-        other._roles = {
+        cast = copy(self)
+        cast._models = {**self._models, role: binding}
+        cast._roles = {
             id_: replace(each, binding=binding) if each.prompt.front.role == role else each
             for id_, each in self._roles.items()
         }
-        return other
+        return cast
 
     def played_by(self, role: str, prompt_id: str) -> Role:
         """Return another role that plays a prompt in place of the prompt's own role.
@@ -282,16 +288,16 @@ class Cast:
         if role not in self._models:
             raise BindingError(
                 f"role {role!r} should play {prompt_id!r} but has no model; the roles with models are "
-                f"{_listed(self._models)}"
+                f"{_join_names(self._models)}"
             )
         return replace(self[prompt_id], binding=self._models[role], name=role)
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"
 
 
-def stand_ins(library: Mapping[str, Prompt]) -> dict[str, str]:
+def select_offline_models(library: Mapping[str, Prompt]) -> dict[str, str]:
     """Return the offline model that plays each role of a run's prompts.
 
     Args:
@@ -300,12 +306,12 @@ def stand_ins(library: Mapping[str, Prompt]) -> dict[str, str]:
     Returns:
         `offline/attentive` for roles with an understudy of their own, `offline/placeholder` for all others.
     """
-    found: dict[str, str] = {}
+    models: dict[str, str] = {}
     for prompt in library.values():
         role = prompt.front.role
-        is_played = offline.plays(prompt.id.partition("/")[0], role) and found.get(role) != PLACEHOLDER
-        found[role] = ATTENTIVE if is_played else PLACEHOLDER
-    return found
+        is_played = offline.plays(prompt.id.partition("/")[0], role) and models.get(role) != PLACEHOLDER
+        models[role] = ATTENTIVE if is_played else PLACEHOLDER
+    return models
 
 
 def check_understudies(library: PromptLibrary, models: Mapping[str, ModelBinding]) -> None:
@@ -317,7 +323,11 @@ def check_understudies(library: PromptLibrary, models: Mapping[str, ModelBinding
     for prompt in library.values():
         role = prompt.front.role
         model = models[role].model
-        if model.startswith(OFFLINE) and model != PLACEHOLDER and not offline.plays(prompt.id.partition("/")[0], role):
+        if (
+            model.startswith(OFFLINE_PREFIX)
+            and model != PLACEHOLDER
+            and not offline.plays(prompt.id.partition("/")[0], role)
+        ):
             raise NoUnderstudiesError(role, model)
 
 

@@ -25,7 +25,7 @@ from dialoom.roles import BudgetError, Cast, DrainedError
 from dialoom.roles.errors import StateLostError
 from dialoom.roles.gateway.availability import ProviderEvent, ProviderLost
 from dialoom.roles.gateway.secrets import redacted
-from dialoom.roles.players import Session, session_id
+from dialoom.roles.players import Session, make_session_id
 from dialoom.text import duration, well_formed
 
 from .configuration.trust import load_references
@@ -402,8 +402,8 @@ def session_of(store: RunFile, recipe: Recipe, work: Work, branch: str = MAIN, s
     life = (trial,) if user == 1 else (trial, user)  # a player must not remember the same person from another trial
     own = work.sample if sample is None and isinstance(work, PlayWork) else sample or 0
     return Session(
-        conversation=session_id("conversation", store.id, work.thread, branch, own),
-        person=session_id("person", store.id, person, *life),
+        conversation=make_session_id("conversation", store.id, work.thread, branch, own),
+        person=make_session_id("person", store.id, person, *life),
         number=work.session if isinstance(work, PlayWork) else 1,
         trial=trial,
     )

@@ -12,7 +12,7 @@ from dialoom.errors import Advice
 from dialoom.graphs import Recipe, WithPrompts
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import Cast, Gateway, ModelBinding
-from dialoom.roles.binding import OBJECT
+from dialoom.roles.binding import OBJECT_PREFIX
 from dialoom.roles.gateway import Caller
 from dialoom.roles.gateway.budget import Sharing, Spend
 from dialoom.roles.gateway.cache import Replies, ResponseCache
@@ -21,8 +21,8 @@ from dialoom.roles.gateway.gateway import CallLimits, GatewaySettings, ensure_un
 from dialoom.roles.gateway.model_facts import check_keys
 from dialoom.roles.gateway.tracing import open_tracing
 from dialoom.roles.gateway.wire import Shapes
-from dialoom.roles.players import is_in_file, is_restorable
-from dialoom.roles.restoring import AMONG_WORKERS, ON_OTHER_MACHINES, SERVERS
+from dialoom.roles.players import has_sqlite_checkpointer, is_restorable
+from dialoom.roles.restoring import MCP_TOOLS_WITH_WORKERS, SQLITE_CHECKPOINTER_ON_CLUSTER, UNRESTORABLE_WITH_WORKERS
 from dialoom.settings import Budget, LimitSettings, OwnPlayer, ProcessSettings, by_name, checked, model_of
 
 from .configuration.trust import cast_references
@@ -191,15 +191,15 @@ def check_workers(servers: Collection[str], casts: Iterable[Mapping[str, ModelBi
         return
     setting = "workers" if policy.settings["ray"] is None else "ray"
     if servers:
-        raise RunError(SERVERS.text(setting=setting), setting=setting)
+        raise RunError(MCP_TOOLS_WITH_WORKERS.format(setting=setting), setting=setting)
     for role, binding in (item for models in casts for item in models.items()):
         if not binding.stateful:
             continue
-        named = {"setting": setting, "role": role, "model": binding.model.removeprefix(OBJECT)}
+        named = {"setting": setting, "role": role, "model": binding.model.removeprefix(OBJECT_PREFIX)}
         if not is_restorable(binding.model, policy.objects):
-            raise RunError(AMONG_WORKERS.text(**named), setting=setting)
-        if setting == "ray" and is_in_file(binding.model, policy.objects):
-            raise RunError(ON_OTHER_MACHINES.text(**named), setting=setting)
+            raise RunError(UNRESTORABLE_WITH_WORKERS.format(**named), setting=setting)
+        if setting == "ray" and has_sqlite_checkpointer(binding.model, policy.objects):
+            raise RunError(SQLITE_CHECKPOINTER_ON_CLUSTER.format(**named), setting=setting)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from dialoom.graphs.judge import check_judges
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.roles.gateway.gateway import check_model, check_parameters
-from dialoom.roles.restoring import WITH_HISTORY
+from dialoom.roles.restoring import HISTORY_IN_PROMPT
 from dialoom.roles.role import check_cast, check_understudies
 from dialoom.settings import Synchronous
 
@@ -191,7 +191,7 @@ def prepare(recipe: Recipe, config: RunConfig) -> PromptLibrary:
         check_parameters(models)
         for prompt in played.values():
             if models[prompt.front.role].stateful and prompt.quotes_history:
-                raise RunError(WITH_HISTORY.text(role=prompt.front.role, prompt=prompt.id), setting="stateful")
+                raise RunError(HISTORY_IN_PROMPT.format(role=prompt.front.role, prompt=prompt.id), setting="stateful")
     return library
 
 

@@ -22,8 +22,8 @@ from dialoom.roles import Cast, Completion, Gateway, ModelBinding
 from dialoom.roles.gateway import Attempt, CallPlace, CallRecord, Request
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.roles.gateway.model_facts import Prices, ServedWindow, counted, served_window
-from dialoom.roles.parameters import COUNTER
-from dialoom.roles.role import NoUnderstudiesError, stand_ins
+from dialoom.roles.parameters import TOKENIZER
+from dialoom.roles.role import NoUnderstudiesError, select_offline_models
 
 from .configuration.config import DEFAULT_MODEL, RunConfig
 from .configuration.recipe_checks import graph_of
@@ -123,7 +123,7 @@ def misfit(role: str, binding: ModelBinding, request: int, window: ServedWindow)
     reply = (binding.max_reply or 0) if window.holds_reply else 0
     if request + reply <= window.tokens * _TOLERANCE:
         return None
-    size = f"{request:,} tokens by {COUNTER}" + (f", and {reply:,} for the reply" if reply else "")
+    size = f"{request:,} tokens by {TOKENIZER}" + (f", and {reply:,} for the reply" if reply else "")
     return (
         f"{role} gets requests of {size}, but the context window of {binding.model} is {window.tokens:,} tokens "
         f"according to its server: serve it with a longer context, or give {role} another model "
@@ -145,7 +145,7 @@ async def largest_requests(
     the recipe or take too long.
     """
     ledger = _RequestSizes()
-    played = stand_ins(library)
+    played = select_offline_models(library)
     players = {
         role: each.model_copy(update={"model": played.get(role, DEFAULT_MODEL), "api_base": None})
         for role, each in models.items()
@@ -260,7 +260,7 @@ async def estimate_cost(
 
 def _with_understudies(config: RunConfig, library: PromptLibrary) -> RunConfig:
     """Return the same configuration with every role played by an offline model."""
-    played = stand_ins(library)
+    played = select_offline_models(library)
 
     def understudy(role: str, binding: ModelBinding) -> ModelBinding:
         model = played.get(role, DEFAULT_MODEL)

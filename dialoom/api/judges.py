@@ -11,7 +11,7 @@ from dialoom.graphs.outcome import USER, scenario_of
 from dialoom.graphs.recipe import is_to_judge
 from dialoom.graphs.transcript import Transcripts
 from dialoom.graphs.transcript_rows import TRANSCRIPT
-from dialoom.roles.binding import OBJECT, Bindings, ModelBinding, bind
+from dialoom.roles.binding import OBJECT_PREFIX, Bindings, ModelBinding, bind
 from dialoom.runs.control import Ended
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import selected
@@ -157,7 +157,7 @@ def further_users(first: Bindings, others: Sequence[Bindings]) -> tuple[ModelBin
         raise RunError(
             f"models: {twice[0]} is given twice for {USER!r}; to repeat conversations, use 'trials'", setting="models"
         )
-    if unnamed := [each.removeprefix(OBJECT) for each in names if each.startswith(OBJECT) and others]:
+    if unnamed := [each.removeprefix(OBJECT_PREFIX) for each in names if each.startswith(OBJECT_PREFIX) and others]:
         raise RunError(
             f"models: with several user models, each is stored by name, but {unnamed[0]!r} cannot be imported by a "
             "name; give a model's name or an importable function",

@@ -14,7 +14,7 @@ from dialoom.graphs.judge import Graph
 from dialoom.graphs.recipe import Review
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
-from dialoom.roles.binding import OBJECT, Bindings
+from dialoom.roles.binding import OBJECT_PREFIX, Bindings
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.roles.role import check_understudies
 from dialoom.runs.configuration.trust import cast_references
@@ -191,7 +191,7 @@ def _check_object(store: RunStore, name: str | None, models: Mapping[str, ModelB
     """
     requested = judgement_set("", store.prompts, models)
     same = [each.name for each in store.judgement_sets() if replace(each, name="") == requested]
-    named = next((binding.model for binding in models.values() if binding.model.startswith(OBJECT)), None)
+    named = next((binding.model for binding in models.values() if binding.model.startswith(OBJECT_PREFIX)), None)
     if same and named is not None and named not in same and named == (name or "").partition(" #")[0]:
         raise RunError(
             f"models: {named} has the name of the judge of {same[0]!r} but may be another function; give its "

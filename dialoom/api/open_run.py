@@ -18,10 +18,10 @@ from dialoom.graphs.study import read_study
 from dialoom.graphs.transcript import Transcripts
 from dialoom.grouping import grouped
 from dialoom.roles import ModelBinding
-from dialoom.roles.binding import REQUEST_SETTINGS, changed_objects, is_own, rebind, without_effect
+from dialoom.roles.binding import REQUEST_SETTINGS, explain_no_effect, find_changed_objects, is_user_player, rebind
 from dialoom.roles.gateway.gateway import changed_parameters
 from dialoom.roles.gateway.model_facts import missing_keys
-from dialoom.roles.players import carries_over
+from dialoom.roles.players import can_remember_person
 from dialoom.runs.configuration.recipes import find_recipe
 from dialoom.runs.configuration.trust import (
     Trust,
@@ -128,7 +128,7 @@ async def reopened(
         # written, and the same command continues with them once the key is there.
         def prepared(is_given_up: Callable[[], bool]) -> tuple[Recipe, CallPolicy]:
             bound = rebind(stored := store.config.models, models)
-            store.report_changed(changed_objects(bound))
+            store.report_changed(find_changed_objects(bound))
             store.trust_specified(named for role in models or {} for named in player_references(stored[role].model))
             players = [named for cast in store.config.casts for named in cast_references(cast)]
             store.ensure_trusted([*([] if recipe else store.recipe_references()), *players])
@@ -367,10 +367,10 @@ def report_without_effect(
     tell: Callable[[Event], None], given: Mapping[str, Any], casts: Iterable[Mapping[str, ModelBinding]]
 ) -> None:
     """Report settings of requests that are given for a role with a player of the user's own."""
-    models = {role: binding.model for cast in casts for role, binding in cast.items() if is_own(binding.model)}
+    models = {role: binding.model for cast in casts for role, binding in cast.items() if is_user_player(binding.model)}
     for setting in REQUEST_SETTINGS:
         for role in models.keys() & by_name(given.get(setting)).keys():
-            tell(Notice(f"{setting}: {without_effect(role, models[role])}"))
+            tell(Notice(f"{setting}: {explain_no_effect(role, models[role])}"))
 
 
 def _report_no_memory(
@@ -378,7 +378,7 @@ def _report_no_memory(
 ) -> None:
     """Report a person's conversations in sequence of which no player knows the earlier ones."""
     players = [binding.model for cast in casts for binding in cast.values() if binding.stateful]
-    if WithFacets.of(recipe).sequence_facet and not any(carries_over(each, policy.objects) for each in players):
+    if WithFacets.of(recipe).sequence_facet and not any(can_remember_person(each, policy.objects) for each in players):
         tell(
             Notice(
                 "in_sequence: no player knows a person's earlier conversations; declare the player that should "

@@ -14,7 +14,7 @@ from dialoom.graphs.acting import servers_of
 from dialoom.graphs.outcome import USER
 from dialoom.graphs.simulation import Simulation
 from dialoom.roles.binding import PLACEHOLDER, Bindings, bind
-from dialoom.roles.role import stand_ins
+from dialoom.roles.role import select_offline_models
 from dialoom.runs.configuration.config import DEFAULT_MODEL, RunConfig
 from dialoom.runs.configuration.recipes import find_recipe, option_names, parsed_options
 from dialoom.runs.configuration.trust import cast_references, code_hashes, recipe_references
@@ -176,4 +176,6 @@ def _unplayed(recipe: Recipe, options: RecipeOptions) -> dict[str, str]:
     """Return the used roles that have no scripted stand-in of their own, each with the generic offline model."""
     library = WithPrompts.of(recipe).library()
     used = WithRoles.of(recipe).roles_used(options)
-    return {role: model for role, model in stand_ins(library).items() if role in used and model == PLACEHOLDER}
+    return {
+        role: model for role, model in select_offline_models(library).items() if role in used and model == PLACEHOLDER
+    }

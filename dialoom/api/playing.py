@@ -11,7 +11,7 @@ from dialoom.graphs.capabilities import WithFacets
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.simulation import SimulatedTalk, Simulation
 from dialoom.graphs.tables.diversity import Opening, find_opening, find_repeated_openings
-from dialoom.roles.players import may_forget
+from dialoom.roles.players import can_forget_person
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.trust import server_references
 from dialoom.runs.control import Ended, Notice, Retrying, Started
@@ -76,7 +76,7 @@ def _servers(opened: OpenRun) -> Sequence[str]:
 def _report_lost_memory(opened: OpenRun, only: Collection[int] | None) -> None:
     """Report and save the conversations before which a stateful player may have lost its state with its process."""
     stateful = {binding.model for cast in opened.store.config.casts for binding in cast.values() if binding.stateful}
-    if not any(may_forget(model, opened.policy.objects) for model in stateful):
+    if not any(can_forget_person(model, opened.policy.objects) for model in stateful):
         return
     continued = opened.store.queue.continued()
     if found := continued if only is None else continued.intersection(only):

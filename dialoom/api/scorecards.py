@@ -14,7 +14,7 @@ from dialoom.errors import DialoomError
 from dialoom.graphs import Recipe, WithJudging, WithRoles
 from dialoom.grouping import nested
 from dialoom.outputs import file_name, make_folder
-from dialoom.roles.binding import OBJECT
+from dialoom.roles.binding import OBJECT_PREFIX
 from dialoom.runs.configuration.config import DEFAULT_MODEL, STAND_INS, config_diff
 from dialoom.runs.configuration.recipes import load_recipe, parsed_options
 from dialoom.runs.configuration.trust import Trust
@@ -181,7 +181,7 @@ def _parts(suite: Suite, size: Size, folder: Path, model: ModelLike | None, sett
     assistants = parts[:: len(suite.systems)]
     files = [part.path for part in assistants]  # names may differ only in characters that file names cannot have
     if twice := [part.label for part in assistants if files.count(part.path) > 1]:
-        name = twice[0].removeprefix(OBJECT)
+        name = twice[0].removeprefix(OBJECT_PREFIX)
         advice = f"; give each a different name: dialoom.Model({name}, name=...)" if name != twice[0] else ""
         raise RunError(f"models: two assistants are named {twice[0]}{advice}", setting="models")
     return parts

@@ -18,7 +18,7 @@ from dialoom.graphs.study_rows import python_rows
 from dialoom.grouping import grouped
 from dialoom.personas.rows import plain_row
 from dialoom.roles.fingerprints import fingerprint
-from dialoom.roles.players import is_async, name_of
+from dialoom.roles.players import get_player_name, is_async
 from dialoom.runs.configuration.config import config_diff
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
@@ -118,15 +118,22 @@ async def asimulate(
     check_lists(judges=judges, checks=checks, ends=ends, roles=roles, tools=tools, mcp=mcp)
     dialogue = {"max_turns": max_turns, "opens": opens, "ends": ends, "in_sequence": in_sequence}
     combination = {} if per_person is None else {"per_person": per_person}
-    acting: dict[str, Callable[..., Any]] = {name_of(each): each for each in tools}
+    acting: dict[str, Callable[..., Any]] = {get_player_name(each): each for each in tools}
     begins: Any = environment
     if not (begins is None or callable(begins) or isinstance(begins, str | os.PathLike)):
         form = "a class or function that creates it, or a file"
         raise RunError(f"environment must be {form}, got {begins!r:.60}", setting="environment")
     if callable(environment):
-        acting[name_of(environment)] = environment
-    world = name_of(environment) if callable(environment) else "" if environment is None else os.fspath(environment)
-    agent = {"system": system, "environment": world, "tools": [name_of(each) for each in tools], "mcp": list(mcp)}
+        acting[get_player_name(environment)] = environment
+    world = (
+        get_player_name(environment) if callable(environment) else "" if environment is None else os.fspath(environment)
+    )
+    agent = {
+        "system": system,
+        "environment": world,
+        "tools": [get_player_name(each) for each in tools],
+        "mcp": list(mcp),
+    }
     parts = {"dialogue": dialogue, "user": {"brief": brief, "rules": rules}, "assistant": agent}
     recipe = _recipe(people, tasks, combination, judges, checks, {**parts, "role": roles}, acting)
     _check_workers(recipe, checks, [*ends, *acting.values()], calls)
@@ -183,9 +190,9 @@ def _recipe(
     persons = _Given.of(people, "people", "description")
     errands = None if tasks is None else _Given.of(tasks, "tasks", "goal")
     made = [_check(each, number) for number, each in enumerate(checks, start=1)]
-    ends = [{"python": name_of(end)} if callable(end) else end for end in parts["dialogue"]["ends"]]
+    ends = [{"python": get_player_name(end)} if callable(end) else end for end in parts["dialogue"]["ends"]]
     scoring: list[tuple[str, Callable[..., Any]]] = [(each.metric, each.function) for each in made]
-    ending = [(name_of(end), end) for end in parts["dialogue"]["ends"] if callable(end)]
+    ending = [(get_player_name(end), end) for end in parts["dialogue"]["ends"] if callable(end)]
     for setting, called in (("checks", scoring), ("ends", ending)):
         if waiting := [name for name, function in called if is_async(function)]:
             raise RunError(f"{setting}: {waiting[0]} is async; it must be a plain function", setting=setting)

@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from dialoom.graphs.capabilities import WithPrompts, WithRoles
 from dialoom.prompts import ChatMessage
 from dialoom.roles import BindingError, Completion, Gateway, ModelBinding, ProviderError, Verdict
-from dialoom.roles.binding import OFFLINE, bind
+from dialoom.roles.binding import OFFLINE_PREFIX, bind
 from dialoom.roles.gateway import CallPlace, Request
 from dialoom.roles.gateway.gateway import GatewaySettings, changed_parameters, check_model, check_parameters
 from dialoom.roles.gateway.litellm_backend import load_litellm
@@ -155,7 +155,7 @@ def examine(
         SettingError, BindingError: If the models cannot be called with these settings.
         RunError, RecipeError: If there is no such recipe, or it has no scenarios without options.
     """
-    bind({_ROLE: 0.0}, OFFLINE, **players)  # checked here: an invalid setting is not a failure of the model
+    bind({_ROLE: 0.0}, OFFLINE_PREFIX, **players)  # checked here: an invalid setting is not a failure of the model
     timeouts = RunLimits().changed(checked(LimitSettings, LimitSettings(timeout=timeout))).timeouts
     settings = GatewaySettings(concurrency=1, longest_wait=_LONGEST_WAIT, timeouts=timeouts)
     largest = {} if recipe is None else asyncio.run(_largest(recipe))
@@ -249,7 +249,7 @@ async def _model(
         checks.append(_fits(binding, window, largest))
     if answered.state is State.OK and not model.startswith((*_OWN_CODE, _EMBED)):
         checks.append(await _answered(gateway, _request(binding, _QUESTION, Verdict)))
-        if not model.startswith(OFFLINE):
+        if not model.startswith(OFFLINE_PREFIX):
             checks.append(await _schema_enforcement(gateway, _request(binding, _OFF_SHAPE, Verdict), shapes))
     return checks
 

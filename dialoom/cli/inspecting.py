@@ -17,7 +17,7 @@ from dialoom.graphs import Outline, Recipe, WithOutline, WithRoles
 from dialoom.graphs.gate import format_reduced_coverage, has_reduced_coverage
 from dialoom.graphs.outcome import count_dialogue_faults
 from dialoom.grouping import grouped
-from dialoom.roles.binding import is_providers
+from dialoom.roles.binding import is_provider_model
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.errors import TrustError
@@ -163,7 +163,7 @@ def print_config(path: Path, is_trusted: bool = False) -> None:
         "api_base": {role: each.api_base for role, each in models if each.api_base},
         "structured": {role: each.structured for role, each in models if each.structured != "auto"},
         "stateful": ",".join(role for role, each in models if each.stateful),
-        "takes_tools": ",".join(role for role, each in models if each.takes_tools and is_providers(each.model)),
+        "takes_tools": ",".join(role for role, each in models if each.takes_tools and is_provider_model(each.model)),
         "session": {role: each.session for role, each in models if each.session},
         "max_reply": {role: each.max_reply or UNBOUNDED for role, each in models if each.max_reply or role in usual},
         "param": {role: dict(each.params) for role, each in models if each.params},

@@ -32,7 +32,7 @@ from dialoom.personas.apollo.source import (
     read_source,
 )
 from dialoom.personas.apollo.source.history import TokenCounter
-from dialoom.roles.parameters import COUNTER, tokens
+from dialoom.roles.parameters import TOKENIZER, count_tokens
 
 from .loop import TURN_LIMIT, call_line, plain
 
@@ -41,8 +41,8 @@ Protocol = Literal["native", "text", "auto"]
 Tokenizer = Literal["characters", "cl100k_base"]
 Evolving = Literal["no", "yes", "both"]
 FRAMEWORKS: tuple[Framework, ...] = get_args(Framework)
-COUNTERS: dict[Tokenizer, TokenCounter] = {"characters": quarter_of_characters, COUNTER: tokens}  # type: ignore[dict-item]
-NAMES: dict[Tokenizer, str] = {"characters": "characters / 4", "cl100k_base": COUNTER}
+COUNTERS: dict[Tokenizer, TokenCounter] = {"characters": quarter_of_characters, TOKENIZER: count_tokens}  # type: ignore[dict-item]
+NAMES: dict[Tokenizer, str] = {"characters": "characters / 4", "cl100k_base": TOKENIZER}
 """The names of the tokenizers in reports."""
 
 SAMPLE = Path(personas.__file__).parent / "samples" / "apollo"

@@ -39,7 +39,7 @@ from dialoom.personas.preferences import (
     sample_pairs,
 )
 from dialoom.prompts import Utterance
-from dialoom.roles.parameters import COUNTER, tokens
+from dialoom.roles.parameters import TOKENIZER, count_tokens
 
 Task = Literal["generation", "classification"]
 Method = Literal["zero-shot", "reminder", "cot", "rag", "self-critic"]
@@ -291,7 +291,7 @@ def items(options: PrefEvalOptions, draw: random.Random, note: Callable[[str], N
         DataError: If a source file is wrong.
     """
     plan = _Plan(options, draw)
-    note(f"{len(plan.topics)} topics of {plan.source.path}; tokens are counted by {COUNTER}")
+    note(f"{len(plan.topics)} topics of {plan.source.path}; tokens are counted by {TOKENIZER}")
     yield from islice(plan.items(), options.limit)
 
 
@@ -329,7 +329,7 @@ class _Plan:
                     yield PrefEvalScenario(
                         pair=shown,
                         task=task,
-                        counter=COUNTER,
+                        counter=TOKENIZER,
                         position=position,
                         order=order,
                         distractors=self._pool.first(length["turns"]),
@@ -413,7 +413,7 @@ def _stating_tokens(pair: PreferencePair) -> int:
     The model's own reply is not included, because it is not known yet.
     """
     texts: Sequence[str] = [line.content for line in pair.talk] or [pair.preference]
-    return sum(map(tokens, texts))
+    return sum(map(count_tokens, texts))
 
 
 class Distractors:
@@ -429,7 +429,7 @@ class Distractors:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lines = tuple(Line(role=each.speaker, content=each.content) for chat in read_chats(path) for each in chat)
-        counts = [tokens(line.content) for line in self._lines]
+        counts = [count_tokens(line.content) for line in self._lines]
         by_turn = [sum(counts[at : at + LINES_PER_TURN]) for at in range(0, len(counts), LINES_PER_TURN)]
         self._tokens = list(accumulate(by_turn, initial=0))
         # The first turns of the pool, as an object that all items of this length share.

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from dialoom.roles.errors import Absence, ProviderError, UnansweredError
+from dialoom.roles.errors import OutageEvidence, ProviderError, UnansweredError
 
 from .limits import AdaptiveLimit, Pauses, Slot
 
@@ -174,13 +174,13 @@ class Availability:
         elif self._away is not None:
             if turn.finds_out:
                 self._is_still_away(self._away, error)
-        elif self._patience > 0 and error.absence is not Absence.UNKNOWN:
+        elif self._patience > 0 and error.evidence is not OutageEvidence.NONE:
             self._missed(error, begun_at, is_last)
         return self._away is None
 
     def _missed(self, error: UnansweredError, begun_at: float, is_last: bool) -> None:
         now = self._pauses.now()
-        if error.absence is Absence.CERTAIN:
+        if error.evidence is OutageEvidence.STRONG:
             self._missed_at = self._missed_at if self._in_a_row else now
             self._in_a_row += 1
         if self._in_a_row >= _IN_A_ROW:

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from dialoom.inputs import check_regular
 from dialoom.prompts import ChatMessage
 from dialoom.prompts.messages import message_identity
-from dialoom.roles.binding import OFFLINE
+from dialoom.roles.binding import OFFLINE_PREFIX
 from dialoom.roles.errors import CacheError
 from dialoom.version import __version__
 
@@ -158,7 +158,7 @@ def cache_key(request: Request, place: CallPlace) -> bytes:
     Of the call's place, it includes only the numbers `ask` and `sample`.
     """
     shape = None if request.reply_type is None else _schema(request.reply_type)
-    own = [__version__, request.role, request.prompt_id] if request.model.startswith(OFFLINE) else None
+    own = [__version__, request.role, request.prompt_id] if request.model.startswith(OFFLINE_PREFIX) else None
     content = [
         [request.model, own, request.api_base],
         [request.temperature, shape, *request.shaping],

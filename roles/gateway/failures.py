@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dialoom.roles.errors import (
-    Absence,
     ContextError,
+    OutageEvidence,
     PermanentProviderError,
     PolicyError,
     ProviderError,
@@ -100,13 +100,13 @@ class Unanswered:
     """An unanswered request.
 
     Attributes:
-        absence: The strength of the evidence that the provider is unavailable.
+        evidence: The strength of the evidence that the provider is unavailable.
         reason: The cause, as in `connection refused`.
         host: The host to which no connection could be established; `None` if there was a connection, or if the host is
             unknown.
     """
 
-    absence: Absence
+    evidence: OutageEvidence
     reason: str
     host: str | None = None
 
@@ -123,13 +123,13 @@ def unanswered(error: BaseException, status: int | None) -> Unanswered | None:
     is_lost = bool(kinds & _LOST)
     if "ClientConnectorError" in kinds or (kinds & _NO_CONNECTION and not is_lost):
         host = next((str(host) for each in chain if isinstance(host := getattr(each, "host", None), str)), None)
-        return Unanswered(Absence.CERTAIN, _reason(chain) or "no connection", host)
+        return Unanswered(OutageEvidence.STRONG, _reason(chain) or "no connection", host)
     if is_lost:
-        return Unanswered(Absence.POSSIBLE, _reason(chain) or "connection closed before an answer")
+        return Unanswered(OutageEvidence.WEAK, _reason(chain) or "connection closed before an answer")
     if kinds & _TIMED_OUT or isinstance(error, TimeoutError):
-        return Unanswered(Absence.UNKNOWN, "no answer in time")
+        return Unanswered(OutageEvidence.NONE, "no answer in time")
     if status in _UNAVAILABLE:
-        return Unanswered(Absence.POSSIBLE, f"status {status}")
+        return Unanswered(OutageEvidence.WEAK, f"status {status}")
     return None
 
 
@@ -225,12 +225,14 @@ def classified(
         return TransientProviderError(message, is_overload, pause)
     at = (request.api_base if request else None) or found.host or model.partition("/")[0]
     plain = f"{model}: {at}: {found.reason}"
-    if found.absence is Absence.CERTAIN:  # there are no names of library objects in these messages
+    if found.evidence is OutageEvidence.STRONG:  # there are no names of library objects in these messages
         plain = f"{model}: cannot connect to {at}: {found.reason}"
     elif found.reason.startswith("status"):
         plain = message
-    raw = message if error_text else plain
-    return UnansweredError(plain, is_overload, pause, absence=found.absence, reason=found.reason, raw=raw)
+    raw_message = message if error_text else plain
+    return UnansweredError(
+        plain, is_overload, pause, evidence=found.evidence, reason=found.reason, raw_message=raw_message
+    )
 
 
 def status_of(error: Exception) -> int | None:

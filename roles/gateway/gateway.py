@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from dialoom.inputs import Record
-from dialoom.roles.binding import EMBEDDING, OBJECT, OFFLINE, ModelBinding, is_providers
+from dialoom.roles.binding import EMBEDDING_PREFIX, OBJECT_PREFIX, OFFLINE_PREFIX, ModelBinding, is_provider_model
 from dialoom.roles.errors import (
     BindingError,
     BudgetError,
@@ -21,8 +21,8 @@ from dialoom.roles.errors import (
     PermanentProviderError,
     ProviderError,
 )
-from dialoom.roles.players import is_restorable, named_player
-from dialoom.roles.restoring import OFFLINE_MODEL
+from dialoom.roles.players import is_restorable, load_player
+from dialoom.roles.restoring import STATEFUL_OFFLINE_MODEL
 from dialoom.settings import AT_ONCE, Budget, OwnPlayer, Price
 
 from .availability import Availability, CallInFlight, ProviderEvent
@@ -176,7 +176,7 @@ class Gateway:
 
     def can_restore(self, model: str) -> bool:
         """Return whether a stateful player's state can be restored; `True` for an object that was not given again."""
-        is_missing = model.startswith(OBJECT) and model not in self._objects
+        is_missing = model.startswith(OBJECT_PREFIX) and model not in self._objects
         return is_missing or is_restorable(model, self._objects)
 
     def player(self, model: str) -> Backend:
@@ -471,16 +471,16 @@ class Gateway:
         return self._backends[key]
 
     def _new_backend(self, model: str, is_stateful: bool) -> Backend:
-        if model.startswith(OBJECT):
+        if model.startswith(OBJECT_PREFIX):
             if model not in self._objects:
                 raise BindingError(
                     f"{model!r} was passed as an object and is not stored in the run: pass it again", setting="models"
                 )
-            return player_backend(model.removeprefix(OBJECT), self._objects[model], is_stateful)
-        if (player := named_player(model, is_stateful)) is not None:
+            return player_backend(model.removeprefix(OBJECT_PREFIX), self._objects[model], is_stateful)
+        if (player := load_player(model, is_stateful)) is not None:
             return player_backend(model, player, is_stateful)
-        if model.startswith(EMBEDDING):
-            return EmbeddingBackend(model.removeprefix(EMBEDDING))
+        if model.startswith(EMBEDDING_PREFIX):
+            return EmbeddingBackend(model.removeprefix(EMBEDDING_PREFIX))
         backend = LiteLLMBackend(shapes=self._shapes, is_strict=self._settings.strict_params)
         return StatefulModel(backend) if is_stateful else backend
 
@@ -500,13 +500,13 @@ def check_model(model: str, is_stateful: bool = False) -> None:
     Raises:
         BindingError: If its provider, module, file or name is unknown. (A key may still be missing.)
     """
-    if is_stateful and model.startswith((OFFLINE, EMBEDDING)):
-        raise BindingError(OFFLINE_MODEL.text(model=model), setting="stateful")
-    if model.startswith(OBJECT) or named_player(model, is_stateful) is not None:
+    if is_stateful and model.startswith((OFFLINE_PREFIX, EMBEDDING_PREFIX)):
+        raise BindingError(STATEFUL_OFFLINE_MODEL.format(model=model), setting="stateful")
+    if model.startswith(OBJECT_PREFIX) or load_player(model, is_stateful) is not None:
         return  # objects are checked when they are given
-    if model.startswith(EMBEDDING):
-        EmbeddingBackend(model.removeprefix(EMBEDDING))
-    elif model.startswith(OFFLINE):
+    if model.startswith(EMBEDDING_PREFIX):
+        EmbeddingBackend(model.removeprefix(EMBEDDING_PREFIX))
+    elif model.startswith(OFFLINE_PREFIX):
         check_offline(model)
     else:
         ensure_known(model)
@@ -517,7 +517,7 @@ def changed_parameters(models: Mapping[str, ModelBinding], *, with_seed: bool = 
 
     Tools and reply types are not considered, because they depend on the request.
     """
-    found = {role: expected_changes(each) for role, each in models.items() if is_providers(each.model)}
+    found = {role: expected_changes(each) for role, each in models.items() if is_provider_model(each.model)}
     texts = {role: described_changes(changes, with_seed=with_seed) for role, changes in found.items()}
     return {role: text for role, text in texts.items() if text is not None}
 
@@ -542,5 +542,5 @@ def check_parameters(models: Mapping[str, ModelBinding]) -> None:
         BindingError: If LiteLLM would drop a parameter for a model.
     """
     for role, binding in models.items():
-        if binding.params and is_providers(binding.model):
+        if binding.params and is_provider_model(binding.model):
             check_support(role, binding.model, binding.params)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 from dialoom.prompts import FunctionCall
-from dialoom.roles.players import PlayerError, RefusedPlayerError, Session, is_in_memory, is_of_person, made_graph
-from dialoom.roles.restoring import WITH_ITEMS, WITH_VALUES, WITHOUT_PERSON
+from dialoom.roles.players import PlayerError, RefusedPlayerError, Session, has_person_id, is_in_memory, make_graph
+from dialoom.roles.restoring import NAMESPACE_WITHOUT_PERSON, NON_JSON_STORE_ITEMS, UNSUPPORTED_STATE_VALUES
 from dialoom.settings import CompiledGraph, GraphMaker
 
 from .calls import Request, RunTool
@@ -57,7 +57,7 @@ async def graph_reply(player: CompiledGraph | GraphMaker, request: Request) -> M
     """
     run: Called = []
     tools = offered_tools(request, run)
-    graph = player if isinstance(player, CompiledGraph) else made_graph(player, tools)
+    graph = player if isinstance(player, CompiledGraph) else make_graph(player, tools)
     messages = list(map(as_sent, request.messages))
     state = await graph.ainvoke({"messages": messages}, configuration(request, tools))
     return reply_of_graph(state, messages, tools, run)
@@ -190,7 +190,7 @@ class GraphPlayer:
         session, earlier, run = session_of(request), request.earlier, Called()
         tools = offered_tools(request, run)
         is_graph = isinstance(self._player, CompiledGraph)
-        graph: Any = self._player if is_graph else made_graph(cast(GraphMaker, self._player), tools, is_stateful=True)
+        graph: Any = self._player if is_graph else make_graph(cast(GraphMaker, self._player), tools, is_stateful=True)
         memory = None if graph.store is None else Memory(graph.store, session.person)
         lead, state = ("", {}) if earlier is None else unpack(earlier.content)
         locks = Locks() if memory is None else _LOCKS.setdefault(graph.store, Locks())
@@ -212,7 +212,7 @@ class GraphPlayer:
             saved = {} if threads is None else await threads.state_after(place["thread_id"], checkpoint)
             if memory is not None:
                 saved["items"] = await memory.items()
-            return ReplyWithState(reply, pack(request, saved, WITH_ITEMS))
+            return ReplyWithState(reply, pack(request, saved, NON_JSON_STORE_ITEMS))
 
     async def shown(self, state: Any) -> Any:
         """Return a readable state with the values of its checkpoint, which only the graph's own database has.
@@ -222,7 +222,7 @@ class GraphPlayer:
         """
         graph: Any = self._player
         if not isinstance(graph, CompiledGraph):
-            graph = made_graph(cast(GraphMaker, graph), [], is_stateful=True)
+            graph = make_graph(cast(GraphMaker, graph), [], is_stateful=True)
         place = {"thread_id": state["thread"], "checkpoint_ns": "", "checkpoint_id": state["checkpoint"]}
         threads = Threads(graph.checkpointer)
         if await threads.tuple(place) is None:
@@ -302,7 +302,7 @@ class Threads:
             whole = [found.checkpoint, found.metadata]
             kind, content = _serializer().dumps_typed(whole)
             if _serializer().loads_typed((kind, content)) != whole:
-                raise RefusedPlayerError(WITH_VALUES.text(declared=""))
+                raise RefusedPlayerError(UNSUPPORTED_STATE_VALUES.format(declared=""))
             state["content"] = [kind, base64.b64encode(content).decode()]
         return state
 
@@ -387,8 +387,8 @@ class Memory:
             RefusedPlayerError: If the store has items that belong to no person, because these could not be restored.
         """
         namespaces = [each async for each in self._pages("list_namespaces")]
-        if (foreign := next((each for each in namespaces if not is_of_person(each)), None)) is not None:
-            raise RefusedPlayerError(WITHOUT_PERSON.text(namespace=foreign))
+        if (foreign := next((each for each in namespaces if not has_person_id(each)), None)) is not None:
+            raise RefusedPlayerError(NAMESPACE_WITHOUT_PERSON.format(namespace=foreign))
         prefixes = {each[: each.index(self._person) + 1] for each in namespaces if self._person in each}
         found = [item for prefix in sorted(prefixes) async for item in self._pages("search", prefix)]
         return [[list(item.namespace), item.key, item.value] for item in found]

@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 
 from dialoom.importing import collection_paused
 from dialoom.roles import offline
-from dialoom.roles.binding import OFFLINE, ModelBinding
+from dialoom.roles.binding import OFFLINE_PREFIX, ModelBinding
 from dialoom.roles.errors import BindingError, PermanentProviderError, ProviderError, TransientProviderError
-from dialoom.roles.parameters import DEPLOYMENT, TRANSLATED
+from dialoom.roles.parameters import DEPLOYMENT, TRANSLATED_PARAMETERS
 from dialoom.roles.players import Session
 from dialoom.settings import SessionForm
 
@@ -101,7 +101,7 @@ class LiteLLMBackend:
             PermanentProviderError: For any other rejection by the provider, or a request that `is_strict` refuses.
         """
         litellm = load_litellm()
-        if request.model.startswith(OFFLINE):
+        if request.model.startswith(OFFLINE_PREFIX):
             return await self._played(litellm, request, key)
         form = self._shapes.form(litellm, request)
         options, parameters = self._options(litellm, request, form)
@@ -192,7 +192,7 @@ class LiteLLMBackend:
         prepare = functools.partial(litellm.completion, acompletion=True, litellm_logging_obj=log, **options)
         try:
             # The preparation for other providers may fetch a token, which would block the event loop.
-            is_quick = provider in ("openai", OFFLINE.rstrip("/"))
+            is_quick = provider in ("openai", OFFLINE_PREFIX.rstrip("/"))
             sending = prepare() if is_quick else await asyncio.to_thread(prepare)
             response = await sending if inspect.isawaitable(sending) else sending
         except Exception as error:
@@ -229,7 +229,7 @@ class LiteLLMBackend:
             "max_retries": 0,
             "num_retries": 0,
         }
-        if request.model.startswith(OFFLINE):
+        if request.model.startswith(OFFLINE_PREFIX):
             explicit = {"seed": request.seed, "temperature": request.temperature}
             return {**options, **{name: value for name, value in explicit.items() if value is not None}}, Sampled()
         options["timeout"] = request.timeout or self._timeout
@@ -282,7 +282,7 @@ class EmbeddingBackend:
     """
 
     def __init__(self, model: str) -> None:
-        if model.startswith(OFFLINE):
+        if model.startswith(OFFLINE_PREFIX):
             raise BindingError(
                 f"'embed:{model}': offline models make no embeddings; use 'lexical', which needs no model"
             )
@@ -375,8 +375,8 @@ def check_offline(model: str) -> None:
     Raises:
         BindingError: If the model is unknown; the message lists the offline models.
     """
-    if model.removeprefix(OFFLINE) not in offline.MODELS:
-        names = ", ".join(OFFLINE + name for name in sorted(offline.MODELS))
+    if model.removeprefix(OFFLINE_PREFIX) not in offline.MODELS:
+        names = ", ".join(OFFLINE_PREFIX + name for name in sorted(offline.MODELS))
         raise BindingError(f"unknown model {model!r}; the offline models are {names}")
 
 
@@ -456,7 +456,7 @@ def check_support(role: str, model: str, params: Mapping[str, Any]) -> None:
     if (lost := next((each for each in changes if each.sent is None), None)) is None:
         return
     family, taken = family_of(model), taken_by(litellm, model, model)
-    known = TRANSLATED.keys() if taken is None else TRANSLATED.keys() & taken
+    known = TRANSLATED_PARAMETERS.keys() if taken is None else TRANSLATED_PARAMETERS.keys() & taken
     others = ", ".join(sorted(known - (family.rejects if family is not None else set())))
     more = "; put parameters that LiteLLM does not know into extra_body" if takes_openai_names(litellm, model) else ""
     raise BindingError(
@@ -494,11 +494,11 @@ def _imported() -> ModuleType:
 
     litellm.telemetry = False
     litellm.suppress_debug_info = True
-    provider = OFFLINE.rstrip("/")
+    provider = OFFLINE_PREFIX.rstrip("/")
     litellm.custom_provider_map.append({"provider": provider, "custom_handler": OfflineProvider()})
     costs = ("input_cost_per_token", "output_cost_per_token", *(f"cache_{kind}_input_token_cost" for kind in _CACHING))
     free = {"litellm_provider": provider, "mode": "chat", **dict.fromkeys(costs, 0.0)}
-    litellm.register_model({OFFLINE + name: free for name in offline.MODELS})
+    litellm.register_model({OFFLINE_PREFIX + name: free for name in offline.MODELS})
     _freeze_if_tuned()
     return litellm
 

@@ -21,9 +21,9 @@ from dotenv.parser import parse_stream
 
 from dialoom.errors import Advice
 from dialoom.inputs import MOST_YAML_BYTES, read_text
-from dialoom.roles.binding import EMBEDDING, OBJECT, OFFLINE, ModelBinding, is_providers
+from dialoom.roles.binding import EMBEDDING_PREFIX, OBJECT_PREFIX, OFFLINE_PREFIX, ModelBinding, is_provider_model
 from dialoom.roles.errors import BindingError, ContextError
-from dialoom.roles.parameters import COUNTER, DEPLOYMENT, tokens
+from dialoom.roles.parameters import DEPLOYMENT, TOKENIZER, count_tokens
 from dialoom.settings import Price
 
 from .calls import Completion, Request
@@ -84,7 +84,7 @@ def provider_of(model: str) -> str:
     """Return LiteLLM's name for a model's provider; for a user's own player, return `python`, `graph` or `object`."""
     kind, colon, rest = model.partition(":")
     if colon and "/" not in kind:
-        return provider_of(rest) if kind == EMBEDDING[:-1] else kind
+        return provider_of(rest) if kind == EMBEDDING_PREFIX[:-1] else kind
     try:
         return str(load_litellm().get_llm_provider(model)[1])
     except Exception:
@@ -119,7 +119,7 @@ checked here.
 _ADDRESSES = {"azure": ("AZURE_API_BASE",), "azure_ai": ("AZURE_AI_API_BASE",)}
 """Environment variables for the addresses of providers that have no default address, and need a key at any address."""
 
-_OWN_CODE = ("python:", "graph:", OBJECT, OFFLINE)
+_OWN_CODE = ("python:", "graph:", OBJECT_PREFIX, OFFLINE_PREFIX)
 
 
 def check_keys(*casts: Mapping[str, ModelBinding]) -> None:
@@ -167,7 +167,7 @@ def missing_key(binding: ModelBinding, *, is_quick: bool = False) -> str | None:
     With `is_quick`, also return `None` if LiteLLM must be imported to know the model's provider.
     """
     model, address = binding.model, binding.api_base
-    prefix, slash, _ = model.removeprefix(EMBEDDING).partition("/")
+    prefix, slash, _ = model.removeprefix(EMBEDDING_PREFIX).partition("/")
     if (address is not None and prefix not in _ADDRESSES) or model.startswith(_OWN_CODE):
         return None
     found = prefix if slash else _listed_provider(prefix)  # first, as importing LiteLLM takes seconds
@@ -230,7 +230,7 @@ def check_window(request: Request, stated: Mapping[str, int]) -> None:
     # An upper bound, because a token has at least one byte, and a character at most four.
     most = sum(len(text) * (1 if text.isascii() else 4) for text in request.texts)
     if PER_MESSAGE * len(request.messages) + most > room and (length := counted(request)) > room:
-        needed = f"{length:,} tokens by {COUNTER}" + (f", and {reply:,} for the reply" if reply else "")
+        needed = f"{length:,} tokens by {TOKENIZER}" + (f", and {reply:,} for the reply" if reply else "")
         raise ContextError(f"{request.model}: not sent, because {too_long(needed, f'{window:,}', request)}")
 
 
@@ -240,16 +240,16 @@ def counted(request: Request) -> int:
 
 
 def _tokens(text: str) -> int:
-    return _repeated(text) if len(text) <= _REPEATED else tokens(text)
+    return _repeated(text) if len(text) <= _REPEATED else count_tokens(text)
 
 
-_repeated = lru_cache(maxsize=8192)(tokens)
+_repeated = lru_cache(maxsize=8192)(count_tokens)
 
 
 @functools.cache
 def _listed(model: str) -> int | None:
     """Return a model's window in LiteLLM's table; `None` if the model is not listed."""
-    if not is_providers(model):
+    if not is_provider_model(model):
         return None
     try:
         found = load_litellm().get_model_info(model).get("max_input_tokens")
@@ -384,7 +384,7 @@ class Prices:
 
 def _listed_price(model: str) -> Price | None:
     """Return a model's price from the table in LiteLLM's package; `None` if it is unknown."""
-    litellm, name = load_litellm(), model.removeprefix(EMBEDDING)
+    litellm, name = load_litellm(), model.removeprefix(EMBEDDING_PREFIX)
     try:
         known = litellm.get_model_info(name)
     except Exception:
@@ -401,7 +401,7 @@ def knows_tools(model: str) -> bool:
     Args:
         model: A model's name, as in a binding.
     """
-    if not is_providers(model):
+    if not is_provider_model(model):
         return False
     if (family := family_of(model)) is not None and family.tools is not None:
         return family.tools

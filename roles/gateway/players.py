@@ -22,12 +22,12 @@ from dialoom.roles.errors import PermanentProviderError, StateLostError, Transie
 from dialoom.roles.players import (
     PlayerError,
     RefusedPlayerError,
-    first_of,
+    get_first_runnable,
+    get_parameter_names,
     has_snapshots,
     is_async,
-    makes_graph,
-    parameters_of,
-    shown,
+    is_graph_maker,
+    safe_text,
     takes_tools,
 )
 from dialoom.settings import CompiledGraph, GraphMaker, LangChainModel, OwnPlayer
@@ -59,7 +59,7 @@ def completion_of(reply: object, player: str, is_offered: bool) -> Completion:
     try:
         calls = read_calls(message.get("tool_calls"))
     except Exception as error:  # such as an argument that is no JSON
-        what = f"{type(error).__name__}: {shown(error, str)}"
+        what = f"{type(error).__name__}: {safe_text(error, str)}"
         raise PlayerError(f"returned tool calls that cannot be read: {what}") from error
     if calls and not is_offered:
         if not text.strip():
@@ -84,7 +84,7 @@ def _as_message(reply: object) -> Mapping[str, Any]:
 
 
 def _no_reply(reply: object) -> PlayerError:
-    what = "None" if reply is None else f"{type(reply).__name__} {shown(reply):.60}"
+    what = "None" if reply is None else f"{type(reply).__name__} {safe_text(reply):.60}"
     return PlayerError(
         f"returned {what}; it must return a string, a dictionary with 'content' and optionally 'tool_calls', or an "
         "AIMessage"
@@ -186,7 +186,7 @@ class CallableBackend:
             if bound.expired():
                 raise TransientProviderError(f"{self.name} did not answer within {request.timeout:g} s") from None
             place = f" [{frames}]" if (frames := users_frames(error)) else ""
-            what = ": ".join(filter(None, (type(error).__name__, shown(error, str))))
+            what = ": ".join(filter(None, (type(error).__name__, safe_text(error, str))))
             message = redacted(f"{self.name} raised {what}{place}")
             is_transient = isinstance(error, TimeoutError | ConnectionError)
             raise (TransientProviderError if is_transient else PermanentProviderError)(message) from error
@@ -222,7 +222,7 @@ def player_backend(name: str, player: OwnPlayer, is_stateful: bool = False) -> C
         is_stateful: Whether it keeps state between calls.
     """
     takes = takes_tools(player)
-    if isinstance(player, CompiledGraph) or makes_graph(player):
+    if isinstance(player, CompiledGraph) or is_graph_maker(player):
         graph = cast("CompiledGraph | GraphMaker", player)
         if not is_stateful:
             return CallableBackend(name, takes, partial(graph_reply, graph))
@@ -242,7 +242,7 @@ async def _ask_model(model: Any, messages: Sequence[ChatMessage], request: Reque
     """
     runnable = model.bind_tools([dict(tool) for tool in request.tools]) if request.tools else model
     sent = list(map(as_sent, messages))
-    is_graph = isinstance(first_of(model), CompiledGraph)
+    is_graph = isinstance(get_first_runnable(model), CompiledGraph)
     reply = await runnable.ainvoke({"messages": sent} if is_graph else sent, configuration(request))
     return reply_of_graph(reply, sent, (), []) if isinstance(reply, Mapping) and "messages" in reply else reply
 
@@ -252,7 +252,7 @@ async def _ask_function(function: Any, messages: Sequence[ChatMessage], request:
 
     A function that is not async runs in a thread. The pieces that a generator yields are joined.
     """
-    known = parameters_of(function)
+    known = get_parameter_names(function)
     named: dict[str, Any] = {"tools": list(request.tools)} if "tools" in known else {}
     if "session" in known:
         named["session"] = request.session

@@ -120,7 +120,7 @@ class Attempts(Retrying):
             error.billed = self.billed
             if error.is_overload:
                 self._limit.overloaded(turn.slot, error.retry_after)
-            message = error.raw if isinstance(error, UnansweredError) else str(error)
+            message = error.raw_message if isinstance(error, UnansweredError) else str(error)
             await failed(Attempt(self.made, time.monotonic() - started, message, error.retry_after))
             is_last = self._counted + 1 >= MAX_ATTEMPTS
             self._counted += self._availability.failed(turn, error, self._begun_at, is_last)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from dialoom.roles.parameters import DEPLOYMENT, TRANSLATED
+from dialoom.roles.parameters import DEPLOYMENT, TRANSLATED_PARAMETERS
 
 from .families import EFFORT, SEED, THINKING, Change, Changes, family_of, fitted, own_name
 from .wire import RESPONSES
@@ -16,7 +16,7 @@ from .wire import RESPONSES
 OF_ANY_NAME = ("azure", "hosted_vllm", "litellm_proxy", "openai", "openrouter")
 """Providers with OpenAI's format whose model names are chosen by users."""
 
-_TRANSLATED_ALL = frozenset({*TRANSLATED, "temperature", "max_tokens", "max_completion_tokens"})
+_TRANSLATED_ALL = frozenset({*TRANSLATED_PARAMETERS, "temperature", "max_tokens", "max_completion_tokens"})
 _OF_TOOLS = ("tools", "tool_choice")
 
 _EFFORTS = ("none", "low", "medium", "high", "minimal", "xhigh", "max")

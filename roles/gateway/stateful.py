@@ -22,14 +22,20 @@ from weakref import WeakValueDictionary
 
 from dialoom.prompts import ChatMessage
 from dialoom.roles.errors import (
-    Absence,
     BindingError,
+    OutageEvidence,
     StateLostError,
     TransientProviderError,
     UnansweredError,
 )
-from dialoom.roles.players import PlayerError, RefusedPlayerError, Session, begins
-from dialoom.roles.restoring import WHEN_INTERRUPTED, WITH_SNAPSHOT, WITHOUT_CONVERSATION, Refusal, state_json
+from dialoom.roles.players import PlayerError, RefusedPlayerError, Session, has_begin
+from dialoom.roles.restoring import (
+    CALL_WITHOUT_CONVERSATION,
+    NON_JSON_SNAPSHOT,
+    UNRESTORABLE_IN_DEBUGGER,
+    Refusal,
+    dump_state,
+)
 
 from .calls import Completion, PlayerState, Request
 from .retries import Backend
@@ -121,7 +127,7 @@ def session_of(request: Request) -> Session:
         RefusedPlayerError: If the request belongs to no conversation.
     """
     if request.session is None:
-        raise RefusedPlayerError(WITHOUT_CONVERSATION.text())
+        raise RefusedPlayerError(CALL_WITHOUT_CONVERSATION.format())
     return request.session
 
 
@@ -151,7 +157,7 @@ class ReplyWithState:
         return replace(completion, state=state)
 
 
-def pack(request: Request, state: Any, refusal: Refusal = WITH_SNAPSHOT) -> bytes:
+def pack(request: Request, state: Any, refusal: Refusal = NON_JSON_SNAPSHOT) -> bytes:
     """Serialize a player's state, with a hash of the messages before the conversation.
 
     Args:
@@ -165,9 +171,9 @@ def pack(request: Request, state: Any, refusal: Refusal = WITH_SNAPSHOT) -> byte
     """
     plain = {"$bytes": base64.b64encode(state).decode()} if isinstance(state, bytes) else state
     try:
-        text = state_json({"lead": lead_of(request), "state": plain})
+        text = dump_state({"lead": lead_of(request), "state": plain})
     except (TypeError, ValueError, RecursionError) as error:
-        raise RefusedPlayerError(refusal.text(error=error)) from error
+        raise RefusedPlayerError(refusal.format(error=error)) from error
     if len(packed := text.encode()) > _MOST_BYTES:
         raise PlayerError(f"has a state of {len(packed):,} bytes as JSON; it must have at most {_MOST_BYTES:,}")
     return zlib.compress(packed)
@@ -296,7 +302,7 @@ class LivePlayer:
     def __init__(self, player: Any) -> None:
         self._objects = Objects(player)
         self._locks = Locks()
-        self._begins = begins(player)
+        self._begins = has_begin(player)
         self._live = Latest[bytes | None](MOST_NOTED)
         self._is_switched = self._begins and self._objects.is_shared
         self._last = ""
@@ -315,7 +321,7 @@ class LivePlayer:
             is_live = is_live and (not self._is_switched or self._last == part)
             self._last = part
             if not is_live and not self._begins and (mark is not None or part in self._live):
-                raise StateLostError(WHEN_INTERRUPTED.text())
+                raise StateLostError(UNRESTORABLE_IN_DEBUGGER.format())
             lead = unpack(earlier.content)[0] if earlier is not None and mark is not None else ""
             had, new = split(request, lead)
             player = self._objects.of(part, is_new=not is_live)
@@ -325,7 +331,9 @@ class LivePlayer:
             try:
                 reply = await call(player, new, request)
             except TransientProviderError as error:
-                if error.is_overload or (isinstance(error, UnansweredError) and error.absence is Absence.CERTAIN):
+                if error.is_overload or (
+                    isinstance(error, UnansweredError) and error.evidence is OutageEvidence.STRONG
+                ):
                     self._keep(part, before)  # the request did not reach the player
                 raise
         return ReplyWithState(reply, pack(request, None), lambda state: self._keep(part, state.mark))

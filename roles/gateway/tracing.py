@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
-from dialoom.roles.binding import EMBEDDING
+from dialoom.roles.binding import EMBEDDING_PREFIX
 from dialoom.roles.errors import BindingError, ProviderError
 from dialoom.version import __version__
 
@@ -65,7 +65,7 @@ class Tracing:
         from opentelemetry.trace import Status, StatusCode
 
         ended = time.time_ns()
-        operation = "embeddings" if request.model.startswith(EMBEDDING) else "chat"
+        operation = "embeddings" if request.model.startswith(EMBEDDING_PREFIX) else "chat"
         sampled = {
             f"gen_ai.request.{name}": request.params.get(name)
             for name in ("top_p", "top_k", "frequency_penalty", "presence_penalty")

@@ -25,7 +25,7 @@ from dialoom.roles.gateway.calls import SAID
 from dialoom.roles.gateway.players import player_backend
 from dialoom.roles.gateway.retries import Backend
 from dialoom.roles.gateway.secrets import redacted
-from dialoom.roles.players import keeps_state, named_player
+from dialoom.roles.players import keeps_state, load_player
 from dialoom.roles.replies import parse_reply, reply_type
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.trust import (
@@ -143,7 +143,7 @@ class ScenarioContext:
     def _player(self, model: str) -> Backend:
         if model not in self.players:
             self.store.ensure_trusted(player_references(model))
-            if (player := named_player(model, is_stateful=True)) is None:
+            if (player := load_player(model, is_stateful=True)) is None:
                 raise SteppingError("it was given as an object, and has to be given again")
             self.players[model] = player
         return player_backend(model, self.players[model], is_stateful=True)

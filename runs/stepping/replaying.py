@@ -32,8 +32,8 @@ from dialoom.roles.gateway.calls import TOOL_ROLE, MemoryLedger
 from dialoom.roles.gateway.completions import kept_text, read_reply
 from dialoom.roles.gateway.model_facts import check_keys
 from dialoom.roles.gateway.players import is_in_library
-from dialoom.roles.players import Session, session_id
-from dialoom.roles.restoring import IN_REPLAY
+from dialoom.roles.players import Session, make_session_id
+from dialoom.roles.restoring import STATEFUL_IN_REPLAY
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.recipes import in_folder, is_study, load_recipe
 from dialoom.runs.configuration.trust import (
@@ -387,7 +387,7 @@ class _LiveReplay(_Replay):
         self._bindings = self._bound(models)
         playing = {role: binding for role, binding in self._bindings.by_role.items() if role in self._live}
         if late := [role for role, binding in playing.items() if binding.stateful and case.session > 1]:
-            raise RunError(IN_REPLAY.text(role=late[0], number=case.session), setting="live")
+            raise RunError(STATEFUL_IN_REPLAY.format(role=late[0], number=case.session), setting="live")
         trust.check("the case", case.mark, cast_references(playing), {})
         check_keys(playing)
         present = WithPrompts.of(self._present() or self._recipe).library(prompts)
@@ -396,7 +396,9 @@ class _LiveReplay(_Replay):
             {**self._library, **{id_: own[id_] for id_ in own if id_ in self._library}}.values()
         )
         unique = uuid.uuid4()  # a player that keeps its own memory must not remember an earlier replay
-        self._session = Session(session_id("conversation", unique), session_id("person", unique), case.session)
+        self._session = Session(
+            make_session_id("conversation", unique), make_session_id("person", unique), case.session
+        )
         calls = [call for step in case.steps for call in step.calls]
         speakers = {line.role for line in case.outcome.messages}
         gateway = Gateway(MemoryLedger(), objects=self._bindings.objects)

@@ -10,8 +10,8 @@ from itertools import pairwise, zip_longest
 
 from dialoom.graphs import Judgement, Line, Outline
 from dialoom.graphs.outcome import by_subject
-from dialoom.roles.binding import OBJECT
-from dialoom.roles.restoring import IN_BRANCH
+from dialoom.roles.binding import OBJECT_PREFIX
+from dialoom.roles.restoring import UNRESTORABLE_IN_BRANCH
 from dialoom.runs.store.branches import Branch
 
 from .context import START, PlayableContext
@@ -178,7 +178,9 @@ async def _ensure_restorable(context: PlayableContext, branch: Branch, head: str
         if role in exchanged or not binding.stateful or context.gateway.can_restore(model):
             continue
         if any((call.role, call.model) == (role, model) for call in await context.calls_on(context.line(head))):
-            raise SteppingError(IN_BRANCH.text(branch=branch.name, role=role, model=model.removeprefix(OBJECT)))
+            raise SteppingError(
+                UNRESTORABLE_IN_BRANCH.format(branch=branch.name, role=role, model=model.removeprefix(OBJECT_PREFIX))
+            )
 
 
 async def index_main(context: PlayableContext) -> None:

@@ -13,7 +13,7 @@ from dialoom.graphs import Judgement
 from dialoom.graphs.outcome import REVIEWER, by_subject
 from dialoom.grouping import nested
 from dialoom.roles import ModelBinding
-from dialoom.roles.binding import OBJECT
+from dialoom.roles.binding import OBJECT_PREFIX
 from dialoom.runs.errors import StoreError
 
 from .references import canonical
@@ -70,7 +70,7 @@ def judges_of(sets: Iterable[JudgementSet]) -> list[list[JudgementSet]]:
     for each in sets:
         if not each.is_review:
             models = sorted(each.models.items()) or each.name
-            is_object = any(binding.model.startswith(OBJECT) for binding in each.models.values())
+            is_object = any(binding.model.startswith(OBJECT_PREFIX) for binding in each.models.values())
             own = each.name.partition(" #")[0] if is_object else ""
             found.setdefault(f"{own} {models} {sorted(each.prompts.items())}", []).append(each)
     return [*found.values()]

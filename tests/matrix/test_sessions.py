@@ -19,7 +19,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 import dialoom
 from dialoom import DialoomError
 from dialoom.roles import restoring
-from dialoom.roles.restoring import KINDS, USES, Refusal
+from dialoom.roles.restoring import PLAYER_KINDS, USES, Refusal
 from docs.player_tables import kinds, refusals
 from tests.conftest import ROOT
 from tests.processes import Started
@@ -65,15 +65,15 @@ print(len(json.loads(kills)), "killed")
 """A script that plays a run for each kill, in a fork of the process."""
 
 PLAYERS = {
-    "in_file": KINDS[0],
-    "served": KINDS[1],
-    "in_memory": KINDS[2],
-    "made": KINDS[2],
-    "store_only": KINDS[3],
-    "Snapshots": KINDS[4],
-    "shared": KINDS[4],
-    "Begins": KINDS[5],
-    "alone": KINDS[6],
+    "in_file": PLAYER_KINDS[0],
+    "served": PLAYER_KINDS[1],
+    "in_memory": PLAYER_KINDS[2],
+    "made": PLAYER_KINDS[2],
+    "store_only": PLAYER_KINDS[3],
+    "Snapshots": PLAYER_KINDS[4],
+    "shared": PLAYER_KINDS[4],
+    "Begins": PLAYER_KINDS[5],
+    "alone": PLAYER_KINDS[6],
 }
 """The kinds of the players in `tests/sessions/memories.py`; `in_memory` has a store besides its checkpointer."""
 
@@ -255,14 +255,14 @@ async def test_cell(player: str, use: str, tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "ann.toml").write_text(STUDY.replace("PEOPLE", ANN))
     (tmp_path / "both.toml").write_text(STUDY.replace("PEOPLE", f"{ANN}, {BO}"))
     monkeypatch.chdir(tmp_path)
-    instead = PLAYERS[player].instead.get(use)
+    instead = PLAYERS[player].exceptions.get(use)
     case = Case(player, tmp_path, monkeypatch)
     if not isinstance(instead, Refusal):
         await CELLS[use](case, instead is None)
         return
     with pytest.raises(DialoomError, match=re.sub(r"\\{\w+\\}", ".+", re.escape(instead.message))):
         await CELLS[use](case, True)
-    if use in (restoring.WORKERS, restoring.ELSEWHERE):
+    if use in (restoring.WORKERS, restoring.CLUSTER):
         assert not Path("spread.db").exists()
     else:  # nothing was played, and no branch is left
         async with dialoom.open_run("whole.db").look(2) as stepper:
@@ -270,7 +270,7 @@ async def test_cell(player: str, use: str, tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_each_kind_has_a_player_and_the_page_has_both_tables() -> None:
-    assert {*map(id, PLAYERS.values())} == {*map(id, KINDS)}
+    assert {*map(id, PLAYERS.values())} == {*map(id, PLAYER_KINDS)}
     page = (ROOT / "docs" / "sessions.md").read_text(encoding="utf-8")
     assert kinds() in page and refusals() in page
     declared = [value for value in vars(restoring).values() if isinstance(value, Refusal)]

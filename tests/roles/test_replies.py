@@ -15,7 +15,7 @@ from dialoom.prompts import ChatMessage, Prompt, PromptError
 from dialoom.roles import CallPlace, Completion, ModelBinding, Role, Verdict, score_type
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend
-from dialoom.roles.parameters import COUNTER, tokens
+from dialoom.roles.parameters import TOKENIZER, count_tokens
 from dialoom.roles.replies import parse_reply
 
 
@@ -170,7 +170,7 @@ def test_token_counts_are_litellms_of_the_same_encoding(monkeypatch: pytest.Monk
     chats = read_chats(DEFAULT_POOL)
     texts = [line.content for chat in chats[:4] for line in chat]
     for text in (*texts, "", "  \n\n x = 12345.678\t# <|endoftext|> isn't", "Straße, 東京, шесть 🙂"):
-        assert tokens(text) == len(encoding.encode(text, disallowed_special=()))
-    assert encoding.name == COUNTER
+        assert count_tokens(text) == len(encoding.encode(text, disallowed_special=()))
+    assert encoding.name == TOKENIZER
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", before["TIKTOKEN_CACHE_DIR"])  # LiteLLM's import sets it
     assert dict(os.environ) == before

@@ -700,7 +700,7 @@ class Numbered(JsonEnvironment):
     [
         (Broken, "reset of environment Broken raised RuntimeError: no database [tests/runs/test_environments.py:"),
         (Opaque, "environment Opaque: snapshot must return a JSON value"),
-        (Numbered, "numbers, true, false, null): the key 1 is not a text, and would be restored as one"),
+        (Numbered, "numbers, true, false, null): the key 1 is not a string, and would be restored as one"),
     ],
 )
 def test_failing_environment_is_named(tmp_path: Path, environment: Any, message: str) -> None:

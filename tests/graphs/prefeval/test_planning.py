@@ -14,7 +14,7 @@ import pytest
 from dialoom.graphs import RecipeError
 from dialoom.graphs.prefeval.scenario import PrefEvalOptions, PrefEvalScenario, folded, items, own_places, preceding
 from dialoom.personas import DataError
-from dialoom.roles.parameters import tokens
+from dialoom.roles.parameters import count_tokens
 from tests.graphs.prefeval.invented import TOPICS, row, write_pairs, write_pool
 
 
@@ -59,7 +59,7 @@ def test_items_of_a_length_share_their_turns(tmp_path: Path) -> None:
 
 
 def test_length_in_tokens_is_the_largest_that_fits(tmp_path: Path) -> None:
-    a_turn, own = tokens("Ask t1") + tokens("Say t1"), tokens(row("boats", 0)["preference"])
+    a_turn, own = count_tokens("Ask t1") + count_tokens("Say t1"), count_tokens(row("boats", 0)["preference"])
     most = own + 3 * a_turn + 1
     item = next(planned(tmp_path, tokens=(most,)))
     assert (item.turns, item.tokens, item.token_limit, item.counter) == (3, own + 3 * a_turn, most, "cl100k_base")

@@ -16,7 +16,7 @@ import pytest
 
 from dialoom.prompts import ChatMessage
 from dialoom.roles import Completion, Gateway, PermanentProviderError, TransientProviderError
-from dialoom.roles.errors import Absence, UnansweredError
+from dialoom.roles.errors import OutageEvidence, UnansweredError
 from dialoom.roles.gateway.cache import marked, wants_markers
 from dialoom.roles.gateway.gateway import GatewaySettings
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm
@@ -203,16 +203,16 @@ async def test_unreachable_server_is_retried_until_attempts_are_used_up() -> Non
 
 @pytest.mark.parametrize("model", [*MODELS, "anthropic/claude-sonnet-4-5"])
 @pytest.mark.parametrize(
-    ("kind", "absence", "message"),
+    ("kind", "evidence", "message"),
     [
-        ("nobody", Absence.CERTAIN, "connection refused"),
-        ("no TLS", Absence.CERTAIN, "TLS handshake failed"),
-        ("broken off", Absence.POSSIBLE, "connection"),
-        ("502", Absence.POSSIBLE, "502"),
+        ("nobody", OutageEvidence.STRONG, "connection refused"),
+        ("no TLS", OutageEvidence.STRONG, "TLS handshake failed"),
+        ("broken off", OutageEvidence.WEAK, "connection"),
+        ("502", OutageEvidence.WEAK, "502"),
     ],
 )
 async def test_request_without_an_answer_is_described_in_plain_words(
-    model: str, kind: str, absence: Absence, message: str
+    model: str, kind: str, evidence: OutageEvidence, message: str
 ) -> None:
     answer = broken_off() if kind == "broken off" else Response(*error(502, "Bad gateway"))
     with serving(lambda _body, _number: answer) as server:
@@ -224,12 +224,12 @@ async def test_request_without_an_answer_is_described_in_plain_words(
         with pytest.raises(UnansweredError) as caught:
             await LiteLLMBackend().complete(request(url, model), "key")
     text = str(caught.value)
-    assert caught.value.absence is absence
+    assert caught.value.evidence is evidence
     assert message in text
     assert "object at 0x" not in text
     if kind != "502":
         assert url in text
-        assert "(500)" in caught.value.raw
+        assert "(500)" in caught.value.raw_message
         assert "Error" not in text
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from dialoom import ProviderReachable, ProviderUnreachable
 from dialoom.roles import Completion, DrainedError, Gateway, ModelBinding, ProviderError, TransientProviderError
-from dialoom.roles.errors import Absence, UnansweredError
+from dialoom.roles.errors import OutageEvidence, UnansweredError
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.availability import ProviderEvent, ProviderLost
 from dialoom.roles.gateway.gateway import GatewaySettings
@@ -23,14 +23,16 @@ MODEL, OTHER = "openai/m", "groq/m"
 
 def refused() -> UnansweredError:
     """Return the error of a refused connection."""
-    failure = UnansweredError("cannot connect", absence=Absence.CERTAIN, reason="connection refused", raw="refused")
+    failure = UnansweredError(
+        "cannot connect", evidence=OutageEvidence.STRONG, reason="connection refused", raw_message="refused"
+    )
     failure.changes = "seed not sent"
     return failure
 
 
 def unavailable() -> UnansweredError:
     """Return the error of a gateway whose backend is down."""
-    return UnansweredError("bad gateway", absence=Absence.POSSIBLE, reason="status 502", raw="(502)")
+    return UnansweredError("bad gateway", evidence=OutageEvidence.WEAK, reason="status 502", raw_message="(502)")
 
 
 @dataclass
