@@ -416,7 +416,7 @@ def test_player_found_to_be_unrestorable_stops_the_run_which_can_be_resumed_with
             dialoom.Agent(Better, stateful=True, name="mine"),
         ),
         "keys": (
-            "mine must return a JSON value or bytes from snapshot(): the key 7 is not a string, and would be restored as",
+            "mine must return a JSON value or bytes from snapshot(): the key 7 is not a string, and would be restored",
             dialoom.Agent(Numbered, stateful=True, name="mine"),
             dialoom.Agent(Better, stateful=True, name="mine"),
         ),
