@@ -65,7 +65,8 @@ def format_call(call: FunctionCall) -> str:
         arguments = None
     if not isinstance(arguments, dict):
         return f"{call['name']}({call['arguments']})"
-    return f"{call['name']}({', '.join(f'{key}={json.dumps(value, ensure_ascii=False)}' for key, value in arguments.items())})"
+    values = (f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in arguments.items())
+    return f"{call['name']}({', '.join(values)})"
 
 
 def get_tool_name(definition: ToolDefinition) -> str:
