@@ -16,24 +16,24 @@ from nicegui import app as library
 from .access import Application, Receive, Scope, Send
 from .page import Page, View
 from .pages import PAGES
-from .shell import show
+from .shell import build_page
 from .studio import Studio
 
-_STYLES = sorted(Path(__file__).parent.glob("*.css"), key=lambda each: (each.stem != "studio", each.stem))
+_STYLE_SHEETS = sorted(Path(__file__).parent.glob("*.css"), key=lambda each: (each.stem != "studio", each.stem))
 """The style sheets: first the one of the whole studio, then those of single pages."""
-_PATIENCE = 60.0
+_BUILD_TIMEOUT_SECONDS = 60.0
 """The time limit for building a page, in seconds."""
-_OF_LIBRARY = f"/_nicegui/{__version__}/"
-_CACHED = {"cache-control": "max-age=31536000, immutable"}
+_LIBRARY_PREFIX = f"/_nicegui/{__version__}/"
+_CACHE_HEADERS = {"cache-control": "max-age=31536000, immutable"}
 
 
-def build(studio: Studio) -> Any:
+def build_application(studio: Studio) -> Any:
     """Return the application (ASGI) that shows a studio. The library supports only one application per process."""
-    style = f"/studio-{hashlib.sha256(_styles().encode()).hexdigest()[:12]}.css"
+    style_url = f"/studio-{hashlib.sha256(_read_style_sheets().encode()).hexdigest()[:12]}.css"
     application = FastAPI(openapi_url=None)
-    application.add_api_route(style, _style)
+    application.add_api_route(style_url, _get_style_sheet)
     for page in PAGES:
-        _add(page, studio, style)
+        _add_route(page, studio, style_url)
     # Responses are not compressed, because compression only costs time on the local machine.
     ui.run_with(
         application,
@@ -44,13 +44,13 @@ def build(studio: Studio) -> Any:
         gzip_middleware_factory=None,
     )
     # The UI library's middleware logs a traceback if a browser disconnects before it gets a response, so it is removed.
-    # `_Keeping` replaces the only part of it that is needed.
-    others = [each for each in library.user_middleware if not hasattr(each.cls, "dispatch")]
-    library.user_middleware[:] = [*others, Middleware(_Keeping)]
+    # `_CacheMiddleware` replaces the only part of it that is needed.
+    kept = [each for each in library.user_middleware if not hasattr(each.cls, "dispatch")]
+    library.user_middleware[:] = [*kept, Middleware(_CacheMiddleware)]
     return application
 
 
-class _Keeping:
+class _CacheMiddleware:
     """A middleware that lets browsers cache the library's files, whose addresses contain its version."""
 
     def __init__(self, app: Application) -> None:
@@ -59,28 +59,30 @@ class _Keeping:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, and add a header that states how long the answer may be cached."""
         path = scope.get("path", "")
-        is_kept = path.startswith(_OF_LIBRARY) and not path.startswith(f"{_OF_LIBRARY}dynamic_resources/")
-        caching = [(name.encode(), value.encode()) for name, value in _CACHED.items()] if is_kept else []
+        is_cacheable = path.startswith(_LIBRARY_PREFIX) and not path.startswith(f"{_LIBRARY_PREFIX}dynamic_resources/")
+        cache_headers = (
+            [(name.encode(), value.encode()) for name, value in _CACHE_HEADERS.items()] if is_cacheable else []
+        )
 
-        async def sent(message: MutableMapping[str, Any]) -> None:
+        async def send_with_caching(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", ()), *caching]}
+                message = {**message, "headers": [*message.get("headers", ()), *cache_headers]}
             await send(message)
 
-        await self._app(scope, receive, sent)
+        await self._app(scope, receive, send_with_caching)
 
 
-def _add(page: Page, studio: Studio, style: str) -> None:
-    async def shown(request: Request) -> None:
+def _add_route(page: Page, studio: Studio, style_url: str) -> None:
+    async def show_page(request: Request) -> None:
         query = {name: request.query_params.getlist(name) for name in request.query_params}
-        await show(page, View(studio, dict(request.path_params), query, page.path), PAGES, style)
+        await build_page(page, View(studio, dict(request.path_params), query, page.path), PAGES, style_url)
 
-    ui.page(page.path, response_timeout=_PATIENCE)(shown)
-
-
-def _style() -> Response:
-    return Response(_styles(), media_type="text/css", headers=_CACHED)
+    ui.page(page.path, response_timeout=_BUILD_TIMEOUT_SECONDS)(show_page)
 
 
-def _styles() -> str:
-    return "\n".join(each.read_text(encoding="utf-8") for each in _STYLES)
+def _get_style_sheet() -> Response:
+    return Response(_read_style_sheets(), media_type="text/css", headers=_CACHE_HEADERS)
+
+
+def _read_style_sheets() -> str:
+    return "\n".join(each.read_text(encoding="utf-8") for each in _STYLE_SHEETS)

@@ -14,13 +14,13 @@ from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs.reading.conversations import MarkedMessage, RequestDiff
 from dialoom.text import counted
 
-from .parts import element, late, text, verbatim
+from .components import element, lazy_details, text, verbatim
 
-_SAME = 4
+_MAX_UNABRIDGED_MESSAGES = 4
 """A first request with more messages than this is shortened to the first two messages and the last two."""
 
 
-def figures(call: Mapping[str, Any]) -> str:
+def format_figures(call: Mapping[str, Any]) -> str:
     """Return a call's figures: its tokens, those among them that are cached or reasoning, cost, time and attempts."""
     tokens = ["?" if call[kind] is None else f"{call[kind]:,}" for kind in ("input_tokens", "output_tokens")]
     parts = ["tokens unknown" if tokens == ["?", "?"] else f"{' + '.join(tokens)} tokens"]
@@ -32,43 +32,45 @@ def figures(call: Mapping[str, Any]) -> str:
     return " · ".join(parts)
 
 
-def call_fold(run: Run, summary: str, call: Mapping[str, Any], before: Mapping[str, Any] | None) -> None:
+def add_call(run: Run, summary: str, call: Mapping[str, Any], previous: Mapping[str, Any] | None) -> None:
     """Add a folded part with a call's reply and its request; the request is compared with the previous one."""
 
     async def fill() -> None:
-        shown = await asyncio.to_thread(run.request, call["call"], None if before is None else before["call"])
+        diff = await asyncio.to_thread(run.request, call["call"], None if previous is None else previous["call"])
         parts = [call["model"], call["prompt"], *([f"sample {call['sample']}"] if call["sample"] else [])]
         text("div", " · ".join(parts), "quiet small")
-        text("div", figures(call), "quiet small number")
-        request(shown)
+        text("div", format_figures(call), "quiet small number")
+        _add_request(diff)
         text("div", "reply", "label")
-        reply(call)
+        _add_reply(call)
 
-    late(summary, fill, "call")
+    lazy_details(summary, fill, "call")
 
 
-def request(shown: RequestDiff) -> None:
+def _add_request(diff: RequestDiff) -> None:
     """Add the messages of a request; messages of the previous request are folded, and new ones are highlighted."""
-    new = sum(each.mark == "new" for each in shown.messages)
-    if shown.has_before:
-        gone = sum(each.mark == "gone" for each in shown.messages)
-        summary = (
-            f"request: {counted(len(shown.messages) - gone, 'messages')}, {new} of them new since the previous call"
-        )
-        text("div", summary + (f", {gone} removed" if gone else ""), "label")
+    new_count = sum(each.mark == "new" for each in diff.messages)
+    if diff.has_before:
+        removed_count = sum(each.mark == "gone" for each in diff.messages)
+        count = counted(len(diff.messages) - removed_count, "messages")
+        summary = f"request: {count}, {new_count} of them new since the previous call"
+        text("div", summary + (f", {removed_count} removed" if removed_count else ""), "label")
     else:
-        text("div", f"request: {counted(len(shown.messages), 'messages')}", "label")
-    if shown.tools:
-        text("div", f"tools: {', '.join(shown.tools)}", "quiet small")
-    for same, messages in _stretches(shown):
-        if same:
+        text("div", f"request: {counted(len(diff.messages), 'messages')}", "label")
+    if diff.tools:
+        text("div", f"tools: {', '.join(diff.tools)}", "quiet small")
+    for is_unchanged, messages in _group_messages(diff):
+        if is_unchanged:
             count = counted(len(messages), "messages")
-            late(f"{count} unchanged" if shown.has_before else f"{count} in between", partial(_messages, messages))
+            lazy_details(
+                f"{count} unchanged" if diff.has_before else f"{count} in between",
+                partial(_add_marked_messages, messages),
+            )
         else:
-            _messages(messages)
+            _add_marked_messages(messages)
 
 
-def reply(call: Mapping[str, Any]) -> None:
+def _add_reply(call: Mapping[str, Any]) -> None:
     """Add the reply of a call."""
     if call["error"]:
         verbatim(call["error"], "said bad")
@@ -80,7 +82,7 @@ def reply(call: Mapping[str, Any]) -> None:
         text("div", f"({BROKEN_OFF[call['finish_reason']]})", "quiet small")
 
 
-def message_block(message: ChatMessage, mark: str = "same") -> None:
+def add_message(message: ChatMessage, mark: str = "same") -> None:
     """Add a message of a request."""
     with element("div", f"asked {mark}"):
         text("div", message["role"] + {"new": " · new", "gone": " · gone"}.get(mark, ""), "label")
@@ -90,27 +92,27 @@ def message_block(message: ChatMessage, mark: str = "same") -> None:
             verbatim(f"calls {format_call(each)}", "said mono")
 
 
-def message_blocks(messages: Iterable[ChatMessage]) -> None:
+def add_messages(messages: Iterable[ChatMessage]) -> None:
     """Add messages that are not compared."""
     for each in messages:
-        message_block(each)
+        add_message(each)
 
 
-def _messages(messages: Sequence[MarkedMessage]) -> None:
+def _add_marked_messages(messages: Sequence[MarkedMessage]) -> None:
     for each in messages:
-        message_block(each.message, each.mark)
+        add_message(each.message, each.mark)
 
 
-def _stretches(shown: RequestDiff) -> list[tuple[bool, list[MarkedMessage]]]:
+def _group_messages(diff: RequestDiff) -> list[tuple[bool, list[MarkedMessage]]]:
     """Return groups of consecutive messages, each unchanged or new; the middle of a first request is one group."""
-    messages = list(shown.messages)
-    if not shown.has_before:
-        if len(messages) <= _SAME:
+    messages = list(diff.messages)
+    if not diff.has_before:
+        if len(messages) <= _MAX_UNABRIDGED_MESSAGES:
             return [(False, messages)]
         return [(False, messages[:2]), (True, messages[2:-2]), (False, messages[-2:])]
-    found: list[tuple[bool, list[MarkedMessage]]] = []
-    for each in shown.messages:
-        if not found or found[-1][0] != (each.mark == "same"):
-            found.append((each.mark == "same", []))
-        found[-1][1].append(each)
-    return found
+    groups: list[tuple[bool, list[MarkedMessage]]] = []
+    for each in diff.messages:
+        if not groups or groups[-1][0] != (each.mark == "same"):
+            groups.append((each.mark == "same", []))
+        groups[-1][1].append(each)
+    return groups

@@ -18,14 +18,14 @@ vision."""
 _SYMBOLS = ("circle", "rect", "triangle", "diamond", "roundRect", "pin", "arrow")
 _GREY = "#85888f"
 _FAINT = "rgba(133, 136, 143, 0.25)"
-_ROW = 26
+_ROW_HEIGHT = 26
 """Height of a row of a small chart, in pixels."""
 
-_FEW = 10
+_MAX_LABELLED_VALUES = 10
 """The maximum number of values of a scale for which an axis labels every value."""
 
 
-def options_of(chart: Chart) -> dict[str, Any]:
+def build_options(chart: Chart) -> dict[str, Any]:
     """Return a chart as ECharts options."""
     is_named = bool(chart.names)
     return {
@@ -38,12 +38,22 @@ def options_of(chart: Chart) -> dict[str, Any]:
         "tooltip": {"trigger": "item", "renderMode": "richText", "confine": True},
         "xAxis": {
             "type": "category" if is_named else "value",
-            **({"data": [*chart.names]} if is_named else {"min": "dataMin", "max": "dataMax", **_steps(chart.series)}),
+            **(
+                {"data": [*chart.names]}
+                if is_named
+                else {"min": "dataMin", "max": "dataMax", **_build_tick_options(chart.series)}
+            ),
             "name": chart.x_label,
             **_AXIS,
         },
-        "yAxis": {"type": "value", "name": chart.y_label, **_ends(chart.y_range), **_AXIS, "nameGap": 40},
-        "series": [part for number, series in enumerate(chart.series) for part in _series(chart, series, number)],
+        "yAxis": {
+            "type": "value",
+            "name": chart.y_label,
+            **_build_range_options(chart.y_range),
+            **_AXIS,
+            "nameGap": 40,
+        },
+        "series": [part for number, series in enumerate(chart.series) for part in _build_series(chart, series, number)],
     }
 
 
@@ -57,69 +67,69 @@ _AXIS: dict[str, Any] = {
 }
 
 
-def _steps(series: Sequence[Series]) -> dict[str, Any]:
+def _build_tick_options(series: Sequence[Series]) -> dict[str, Any]:
     """Return axis settings: whole-number labels for whole numbers."""
     return {"minInterval": 1} if all(float(x).is_integer() for each in series for x in each.x) else {}
 
 
-def _ends(scale: tuple[float, float] | None) -> dict[str, Any]:
+def _build_range_options(scale: tuple[float, float] | None) -> dict[str, Any]:
     """Return an axis from one end of a scale to the other; if the scale has few values, each is labelled."""
     if scale is None:
         return {}
     low, high = scale
-    is_of_few = all(float(end).is_integer() for end in scale) and 1 < high - low <= _FEW
-    return {"min": low, "max": high, **({"interval": 1} if is_of_few else {})}
+    has_few_values = all(float(end).is_integer() for end in scale) and 1 < high - low <= _MAX_LABELLED_VALUES
+    return {"min": low, "max": high, **({"interval": 1} if has_few_values else {})}
 
 
-def _series(chart: Chart, series: Series, number: int) -> list[dict[str, Any]]:
+def _build_series(chart: Chart, series: Series, number: int) -> list[dict[str, Any]]:
     """Return the parts of a series: its points, its intervals, and the fitted line."""
     colour = _COLOURS[number % len(_COLOURS)]
     is_bar = chart.kind in ("bars", "stacked")
-    made: dict[str, Any] = {
+    main: dict[str, Any] = {
         "name": series.label,
         "type": "bar" if is_bar else "scatter" if chart.kind == "points" else "line",
         "itemStyle": {"color": colour},
         "symbol": _SYMBOLS[number % len(_SYMBOLS)],
         "symbolSize": 8,
-        "data": [_point(chart, series, place) for place in range(len(series.x))],
+        "data": [_build_point(chart, series, index) for index in range(len(series.x))],
     }
     if chart.kind == "stacked":
-        made["stack"] = "all"
+        main["stack"] = "all"
     if is_bar:
-        made["barMaxWidth"] = 36
-    return [made, *_intervals(series, colour, is_bar), *_fitted(series, colour)]
+        main["barMaxWidth"] = 36
+    return [main, *_build_interval_lines(series, colour, is_bar), *_build_fitted_line(series, colour)]
 
 
-def _point(chart: Chart, series: Series, place: int) -> dict[str, Any]:
-    x, y = series.x[place], series.y[place]
-    where = chart.names[int(x)] if chart.names else f"{x:g}"
-    interval = (series.low[place], series.high[place]) if series.low and series.high else (None, None)
-    lines = [f"{series.label}, {where}", _value(y, *interval)]
+def _build_point(chart: Chart, series: Series, index: int) -> dict[str, Any]:
+    x, y = series.x[index], series.y[index]
+    x_text = chart.names[int(x)] if chart.names else f"{x:g}"
+    interval = (series.low[index], series.high[index]) if series.low and series.high else (None, None)
+    lines = [f"{series.label}, {x_text}", _format_value(y, *interval)]
     if y is not None and series.n:
-        lines.append(f"n = {series.n[place]:,}")
-    return {"value": [where if chart.names else x, y], "tooltip": {"formatter": _plain("\n".join(lines))}}
+        lines.append(f"n = {series.n[index]:,}")
+    return {"value": [x_text if chart.names else x, y], "tooltip": {"formatter": _escape("\n".join(lines))}}
 
 
-def _intervals(series: Series, colour: str, is_bar: bool) -> list[dict[str, Any]]:
+def _build_interval_lines(series: Series, colour: str, is_bar: bool) -> list[dict[str, Any]]:
     """Return lines from the lower to the upper ends of intervals; none for bars, because bars share positions."""
     if is_bar or not (series.low and series.high):
         return []
-    ends = [
+    intervals = [
         [{"coord": [x, low]}, {"coord": [x, high]}]
         for x, low, high in zip(series.x, series.low, series.high, strict=True)
         if low is not None and high is not None
     ]
     lines = {"symbol": "none", "silent": True, "lineStyle": {"color": colour, "type": "solid", "opacity": 0.45}}
-    room = _room([end["coord"] for both in ends for end in both])
-    return [{"type": "line", "data": [], "markLine": {**lines, "data": ends}}, room]
+    padding = _build_padding([point["coord"] for pair in intervals for point in pair])
+    return [{"type": "line", "data": [], "markLine": {**lines, "data": intervals}}, padding]
 
 
-def _room(ends: Sequence[Sequence[Any]]) -> dict[str, Any]:
+def _build_padding(points: Sequence[Sequence[Any]]) -> dict[str, Any]:
     """Return an invisible series that extends the axes to the ends of intervals."""
-    return {"type": "scatter", "symbolSize": 0, "silent": True, "data": [*ends], "tooltip": {"show": False}}
+    return {"type": "scatter", "symbolSize": 0, "silent": True, "data": [*points], "tooltip": {"show": False}}
 
 
-def _fitted(series: Series, colour: str) -> list[dict[str, Any]]:
+def _build_fitted_line(series: Series, colour: str) -> list[dict[str, Any]]:
     if series.line is None or not series.x:
         return []
     return [
@@ -134,7 +144,7 @@ def _fitted(series: Series, colour: str) -> list[dict[str, Any]]:
     ]
 
 
-def small(table: Table, column: int, keys: Sequence[str]) -> dict[str, Any]:
+def build_small_chart(table: Table, column: int, keys: Sequence[str]) -> dict[str, Any]:
     """Return a chart of one column of estimates: a point and its interval for each row.
 
     Args:
@@ -145,16 +155,16 @@ def small(table: Table, column: int, keys: Sequence[str]) -> dict[str, Any]:
     name = table.columns[column]
     scale = table.scales.get(name)
     factor = 100 if name.endswith("%") else 1
-    points, ends = [], []
+    points, intervals = [], []
     for key, row in zip(keys, table.rows, strict=True):
         cell, title = list(table.shown(row))[column]
         if not isinstance(cell, Estimate):
             continue
         low, high = cell.low, cell.high
         shown = [key, f"{name}: {text_of(cell, title, table.decimals.get(name))}"]
-        points.append({"value": [factor * cell.mean, key], "tooltip": {"formatter": _plain("\n".join(shown))}})
+        points.append({"value": [factor * cell.mean, key], "tooltip": {"formatter": _escape("\n".join(shown))}})
         if low is not None and high is not None:
-            ends.append([{"coord": [factor * low, key]}, {"coord": [factor * high, key]}])
+            intervals.append([{"coord": [factor * low, key]}, {"coord": [factor * high, key]}])
     lines = {"symbol": "none", "silent": True, "lineStyle": {"color": _COLOURS[0], "type": "solid", "width": 2}}
     return {
         "animation": False,
@@ -166,7 +176,11 @@ def small(table: Table, column: int, keys: Sequence[str]) -> dict[str, Any]:
             "type": "value",
             "splitNumber": 3,
             **_AXIS,
-            **({"min": 0, "max": 100, "interval": 25} if factor == 100 else _ends(scale) or {"scale": True}),
+            **(
+                {"min": 0, "max": 100, "interval": 25}
+                if factor == 100
+                else _build_range_options(scale) or {"scale": True}
+            ),
         },
         "yAxis": {
             "type": "category",
@@ -182,24 +196,24 @@ def small(table: Table, column: int, keys: Sequence[str]) -> dict[str, Any]:
                 "symbolSize": 9,
                 "itemStyle": {"color": _COLOURS[0]},
                 "data": points,
-                "markLine": {**lines, "data": ends},
+                "markLine": {**lines, "data": intervals},
             },
-            _room([end["coord"] for both in ends for end in both]),
+            _build_padding([point["coord"] for pair in intervals for point in pair]),
         ],
     }
 
 
-def height_of(rows: int) -> int:
+def compute_height(rows: int) -> int:
     """Return the height of a small chart in pixels."""
-    return 44 + _ROW * max(rows, 1)
+    return 44 + _ROW_HEIGHT * max(rows, 1)
 
 
-def _value(y: float | None, low: float | None, high: float | None) -> str:
+def _format_value(y: float | None, low: float | None, high: float | None) -> str:
     if y is None:
         return "none"
     return rounded(y) if low is None or high is None else f"{rounded(y)} [{rounded(low)}, {rounded(high)}]"
 
 
-def _plain(text: str) -> str:
+def _escape(text: str) -> str:
     """Replace the characters of a text that the library would read as a placeholder or a style."""
     return text.replace("{", "(").replace("}", ")").replace("|", "/")

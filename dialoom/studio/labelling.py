@@ -22,28 +22,28 @@ from dialoom.runs.report.health import Health
 from dialoom.runs.store import JudgementSet
 from dialoom.text import counted
 
+from .components import button, details, element, lazy_details, link, set_initial_value, text, verbatim
 from .page import View
-from .parts import begun_with, button, element, folded, late, link, text, verbatim
-from .shell import problem
-from .wording import chosen_metrics, is_blind, labelled_in, list_parameters, query_of
+from .queries import build_query, find_labelled, get_navigation_query, is_blind, parse_metrics
+from .shell import show_error
 
-_CONVERSATION = "/runs/{run}/scenarios/{scenario}"
-_AS_WRITTEN = "() => emit(document.getElementById('labeller').value)"
+_CONVERSATION_PATH = "/runs/{run}/scenarios/{scenario}"
+_READ_ANNOTATOR_SCRIPT = "() => emit(document.getElementById('labeller').value)"
 
 
-def labels_by(view: View) -> Mapping[int, LabelProgress]:
+def load_labels(view: View) -> Mapping[int, LabelProgress]:
     """Return the annotator's progress in labelling, by the scenario's position; empty without an annotator."""
-    if not view.one("as"):
+    if not view.get("as"):
         return {}
-    return view.run.run.labelled(view.one("as"), metrics=chosen_metrics(view), judging=view.one("judging") or None)
+    return view.run.run.labelled(view.get("as"), metrics=parse_metrics(view), judging=view.get("judging") or None)
 
 
-def start(view: View) -> None:
+def add_labelling_form(view: View) -> None:
     """Add a field for the annotator's name, and a button to the first conversation without their labels."""
     with element("div", "row-of small", role="group", aria_label="Labelling"):
         text("label", "Label as", "quiet", for_="labeller")
-        made = element("input", "input", id="labeller", placeholder="your name", maxlength="80", autocomplete="off")
-        begun_with(made, view.one("as"))
+        field = element("input", "input", id="labeller", placeholder="your name", maxlength="80", autocomplete="off")
+        set_initial_value(field, view.get("as"))
         with element("button", "button", type="button") as button:
             text("span", "Start labelling")
 
@@ -53,60 +53,59 @@ def start(view: View) -> None:
             ui.notify("Enter your name: labels are stored in a column for each person.", type="warning")
             return
         try:
-            found = await asyncio.to_thread(_first, view, name)
+            scenario = await asyncio.to_thread(_find_first_unlabelled, view, name)
         except DialoomError as error:
             ui.notify(str(error), type="negative", multi_line=True)
             return
-        if found is None:
+        if scenario is None:
             ui.notify(f"{name} has labelled everything in this list.", type="info")
         else:
-            ui.navigate.to(view.path(_CONVERSATION, {**list_parameters(view), "as": name}, scenario=found))
+            ui.navigate.to(
+                view.url_for(_CONVERSATION_PATH, {**get_navigation_query(view), "as": name}, scenario=scenario)
+            )
 
-    button.on("click", lambda event: go(str(event.args)), js_handler=_AS_WRITTEN)
-    made.on("keydown.enter", lambda event: go(str(event.args)), js_handler=_AS_WRITTEN)
+    button.on("click", lambda event: go(str(event.args)), js_handler=_READ_ANNOTATOR_SCRIPT)
+    field.on("keydown.enter", lambda event: go(str(event.args)), js_handler=_READ_ANNOTATOR_SCRIPT)
 
 
-def _first(view: View, annotator: str) -> str | None:
+def _find_first_unlabelled(view: View, annotator: str) -> str | None:
     """Return the id of the list's first finished scenario that the annotator has not labelled."""
-    query = replace(query_of(view), state="done", without=labelled_in(view, annotator))
+    query = replace(build_query(view), state="done", without=find_labelled(view, annotator))
     rows = view.run.run.scenarios(query, **view.selection, limit=1).rows
     return rows[0].id if rows else None
 
 
-def after_this(view: View) -> int | None:
+def find_next_unlabelled(view: View) -> int | None:
     """Return the position of the list's next scenario that the annotator has not labelled; `None` if there is none."""
     run = view.run.run
     here = run.position(view.scenario)
-    query = replace(query_of(view, here), state="done", without=(labelled_in(view) - {here}))
-    beside = run.neighbours(view.scenario, query, **view.selection)
-    return None if beside is None else beside.after
+    query = replace(build_query(view, here), state="done", without=(find_labelled(view) - {here}))
+    neighbours = run.neighbours(view.scenario, query, **view.selection)
+    return None if neighbours is None else neighbours.after
 
 
-def go_on(view: View, after: int | None) -> None:
+def add_next_link(view: View, next_position: int | None) -> None:
     """Add a link to the next conversation to label."""
     with element("div", "row-of"):
-        if after is None:
+        if next_position is None:
             text("span", "You have labelled all later conversations in this list.", "quiet small")
         else:
             link(
                 "Next to label →",
-                view.path(_CONVERSATION, list_parameters(view), scenario=after + 1),
+                view.url_for(_CONVERSATION_PATH, get_navigation_query(view), scenario=next_position + 1),
                 "button",
                 rel="label",
             )
 
 
-def label_count(labels: LabelProgress | None) -> str:
+def format_label_count(labels: LabelProgress | None) -> str:
     """Return the number of a scenario's labels as text."""
     if labels is None:
         return "not labelled"
     return "labelled" if labels.is_complete else f"{labels.labelled} of {labels.total} labelled"
 
 
-_PATH = "/runs/{run}/scenarios/{scenario}"
-
-
-def judged_word(judgement: Judgement) -> str:
+def format_judgement(judgement: Judgement) -> str:
     """Return a score, or the reason why there is no score."""
     if judgement.score is None:
         return judgement.status
@@ -115,22 +114,22 @@ def judged_word(judgement: Judgement) -> str:
     return f"{judgement.score:.10g}"
 
 
-def badge_of(judgement: Judgement, health: Mapping[str, Health]) -> tuple[str, str]:
+def format_badge(judgement: Judgement, health: Mapping[str, Health]) -> tuple[str, str]:
     """Return a judgement's score, marked if its judge fails a check, and the reasons."""
-    found = health.get(subject_of(judgement))
-    if found is None or not found.marks:
-        return judged_word(judgement), ""
-    return f"{judged_word(judgement)}{found.marks}", f"This judge fails a check: {'; '.join(found.failures())}"
+    judge = health.get(subject_of(judgement))
+    if judge is None or not judge.marks:
+        return format_judgement(judgement), ""
+    return f"{format_judgement(judgement)}{judge.marks}", f"This judge fails a check: {'; '.join(judge.failures())}"
 
 
-def score_lines(judgement: Judgement, health: Mapping[str, Health], is_blind: bool = False) -> None:
+def add_judgement(judgement: Judgement, health: Mapping[str, Health], is_blind: bool = False) -> None:
     """Add what was judged and, unless scores are hidden, the score, its explanation and the judge's failed checks."""
-    word, why = badge_of(judgement, health)
+    score, why = format_badge(judgement, health)
     with element("div", "row-of"):
         text("span", judgement.metric.replace("_", " "), "metric")
         text("span", judgement.target + ("" if judgement.turn is None else f", turn {judgement.turn}"), "quiet small")
         if not is_blind:
-            text("span", word, "badge push word")
+            text("span", score, "badge push word")
     if judgement.explanation and not is_blind:
         verbatim(judgement.explanation, "said small quiet")
     if why and not is_blind:
@@ -143,74 +142,74 @@ class JudgementBox:
     Args:
         view: The page's view. In its query, `judging` is the set, `as` the annotator and `metrics` the labelled
             metrics; `blind` sets whether the judge's scores are hidden, which is the default while somebody labels.
-        shown: The conversation.
+        conversation: The conversation.
         sets: All sets of judgements of the run.
         health: The health of the judge, by metric and target.
-        after: The position of the next scenario to label, if there is one.
+        next_position: The position of the next scenario to label, if there is one.
     """
 
     def __init__(
         self,
         view: View,
-        shown: Conversation,
+        conversation: Conversation,
         sets: Sequence[JudgementSet],
         health: Mapping[str, Health],
-        after: int | None = None,
+        next_position: int | None = None,
     ) -> None:
         self._health = health
-        self._after = after
+        self._next_position = next_position
         self._view = view
-        self._shown = shown
+        self._conversation = conversation
         self._sets = sets
         self._is_blind = is_blind(view)
-        self._annotator = view.one("as")
-        self._metrics = chosen_metrics(view)
+        self._annotator = view.get("as")
+        self._metrics = parse_metrics(view)
         self._scales = Scales(WithJudging.of(view.run.run.recipe).scales)
 
     def build(self) -> None:
         """Build the box."""
-        items = [*self._shown.judged, *(item for each in self._shown.messages for item in each.judged)]
+        items = [*self._conversation.judged, *(item for each in self._conversation.messages for item in each.judged)]
         if not items:
             return
         with element("section", "card stack"):
             with element("div", "section-head"):
                 text("h2", "Judgements")
                 label, target = ("Show the judge's scores", "0") if self._is_blind else ("Hide the judge's scores", "1")
-                ui.link(label, self._address(blind=target)).classes("small push")
-            self._which()
-            self._who()
+                ui.link(label, self._url(blind=target)).classes("small push")
+            self._add_set_links()
+            self._add_annotator_field()
             if self._annotator:
-                self._what_to_label(items)
-            labels = self._labels()
-            for item in items if self._annotator else self._shown.judged:
+                self._add_metric_links(items)
+            labels = self._load_labels()
+            for item in items if self._annotator else self._conversation.judged:
                 if not self._annotator or not self._metrics or item.judgement.metric in self._metrics:
-                    self._item(item, labels)
-            if (count := len(items) - len(self._shown.judged)) and not self._annotator:
+                    self._add_item(item, labels)
+            if (count := len(items) - len(self._conversation.judged)) and not self._annotator:
                 text(
                     "p",
                     f"{counted(count, 'judgements')} of single turns, shown at the last message of each turn",
                     "quiet small",
                 )
-            self._earlier(labels, items)
+            self._add_earlier_labels_note(labels, items)
             if self._annotator:
-                go_on(self._view, self._after)
+                add_next_link(self._view, self._next_position)
             if not self._is_blind:
-                agreement_up_to_now(self._view.run.run, self._shown.judging)
+                add_agreement(self._view.run.run, self._conversation.judging)
 
-    def _address(self, **changed: str) -> str:
-        return self._view.path(_PATH, {**list_parameters(self._view), **changed})
+    def _url(self, **changed: str) -> str:
+        return self._view.url_for(_CONVERSATION_PATH, {**get_navigation_query(self._view), **changed})
 
-    def _which(self) -> None:
+    def _add_set_links(self) -> None:
         """Add the choice of a set of judgements, if there are several."""
         if len(self._sets) < 2:
             return
         with element("nav", "row-of small", aria_label="Sets of judgements"):
             for each in self._sets:
-                link = ui.link(each.name, self._address(judging=each.name))
-                if each.name == self._shown.judging:
+                link = ui.link(each.name, self._url(judging=each.name))
+                if each.name == self._conversation.judging:
                     link.props('aria-current="true"')
 
-    def _who(self) -> None:
+    def _add_annotator_field(self) -> None:
         """Add the field for the annotator's name, which is kept in the address."""
         with element("div", "field"):
             text("label", "Label as").props("for=annotator")
@@ -222,14 +221,14 @@ class JudgementBox:
                 maxlength="80",
                 autocomplete="off",
             )
-            begun_with(name, self._annotator)
+            set_initial_value(name, self._annotator)
         name.on(
             "change",
-            lambda event: ui.navigate.to(self._address(**{"as": " ".join(str(event.args).split())})),
+            lambda event: ui.navigate.to(self._url(**{"as": " ".join(str(event.args).split())})),
             js_handler="(event) => emit(event.target.value)",
         )
 
-    def _what_to_label(self, items: Sequence[Item]) -> None:
+    def _add_metric_links(self, items: Sequence[Item]) -> None:
         """Add a link for each metric, which adds the metric to the labelled metrics or removes it from them."""
         known = list(dict.fromkeys(item.judgement.metric for item in items))
         if len(known) < 2:
@@ -238,21 +237,21 @@ class JudgementBox:
         with element("nav", "row-of small", aria_label="Metrics to label"):
             text("span", "Label", "quiet")
             for metric in known:
-                left = [each for each in known if (each in chosen) != (each == metric)]
-                metrics = "" if not left or len(left) == len(known) else ",".join(left)
-                made = ui.link(metric.replace("_", " "), self._address(metrics=metrics)).classes("chip")
-                made.props(f'aria-current="{str(metric in chosen).lower()}"')
+                toggled = [each for each in known if (each in chosen) != (each == metric)]
+                metrics = "" if not toggled or len(toggled) == len(known) else ",".join(toggled)
+                chip = ui.link(metric.replace("_", " "), self._url(metrics=metrics)).classes("chip")
+                chip.props(f'aria-current="{str(metric in chosen).lower()}"')
 
-    def _labels(self) -> Sequence[StoredLabel]:
+    def _load_labels(self) -> Sequence[StoredLabel]:
         if not self._annotator:
             return ()
         try:
-            return self._view.run.run.given_labels(self._annotator, self._shown.number)
+            return self._view.run.run.given_labels(self._annotator, self._conversation.number)
         except DialoomError as error:
-            problem(error)
+            show_error(error)
             return ()
 
-    def _earlier(self, labels: Sequence[StoredLabel], items: Sequence[Item]) -> None:
+    def _add_earlier_labels_note(self, labels: Sequence[StoredLabel], items: Sequence[Item]) -> None:
         """Add the annotator's labels of judgements that belong only to an earlier conversation."""
         here = {item.id for item in items}
         if count := sum(each.is_earlier and each.item not in here for each in labels):
@@ -261,63 +260,65 @@ class JudgementBox:
             )
             text("p", f"Not counted while this conversation is the outcome: {labels_left}.", "quiet small")
 
-    def _item(self, item: Item, labels: Sequence[StoredLabel]) -> None:
+    def _add_item(self, item: Item, labels: Sequence[StoredLabel]) -> None:
         judgement = item.judgement
         with element("div", "judgement"):
-            score_lines(judgement, self._health, self._is_blind)
-            if self._annotator and self._shown.episode.state == "done":
-                self._what(item)
-                of_it = [each for each in labels if each.item == item.id]
-                self._choices(item, next((each.label for each in of_it if not each.is_earlier), ""))
-                if earlier := [each.label for each in of_it if each.is_earlier]:
+            add_judgement(judgement, self._health, self._is_blind)
+            if self._annotator and self._conversation.episode.state == "done":
+                self._add_judged_content(item)
+                item_labels = [each for each in labels if each.item == item.id]
+                self._add_label_buttons(item, next((each.label for each in item_labels if not each.is_earlier), ""))
+                if earlier := [each.label for each in item_labels if each.is_earlier]:
                     text(
                         "div", f"given to an earlier conversation, so not counted: {', '.join(earlier)}", "quiet small"
                     )
 
-    def _what(self, item: Item) -> None:
+    def _add_judged_content(self, item: Item) -> None:
         """Add the judged text, unless the page already shows it."""
-        outcome = self._shown.episode.outcome
+        outcome = self._conversation.episode.outcome
         lines = WithLabels.of(self._view.run.run.recipe).judged_lines(outcome, item.judgement)
         if list(lines) == list(conversation_to(outcome, item.judgement)):
             return
-        with folded("Judged content"):
+        with details("Judged content"):
             for line in lines:
                 with element("div", "spoken"):
                     text("span", line.role, "label")
                     verbatim(line.spoken)
 
-    def _choices(self, item: Item, given: str) -> None:
+    def _add_label_buttons(self, item: Item, current: str) -> None:
         """Add the values of the scale as buttons; pressing the current label's button removes the label."""
         scale = self._scales.get(item.judgement.metric)
-        made: dict[str, ui.element] = {}
-        given = _as_written(scale, given)
+        buttons: dict[str, ui.element] = {}
+        current = _normalize_label(scale, current)
         turn = asyncio.Lock()  # clicks count in their order, however long each takes to store
 
-        async def put(label: str) -> None:
-            nonlocal given
+        async def store(label: str) -> None:
+            nonlocal current
             async with turn:
-                new_label = "" if label == given else label
+                new_label = "" if label == current else label
                 try:
-                    await asyncio.to_thread(self._put, item, new_label)
+                    await asyncio.to_thread(self._store_label, item, new_label)
                 except DialoomError as error:
                     ui.notify(str(error), type="negative", multi_line=True)
                     return
-                given = new_label
-            for name, each in made.items():
-                each.props["aria-pressed"] = str(name == given).lower()
+                current = new_label
+            for name, each in buttons.items():
+                each.props["aria-pressed"] = str(name == current).lower()
                 each.update()
 
         with element("div", "choices", role="group", aria_label=f"Your label of {item.judgement.metric}"):
             for value in (
                 ["yes", "no"] if scale.is_verdict else [str(value) for value in range(scale.low, scale.high + 1)]
             ):
-                made[value] = button(value, partial(put, value), "choice", aria_pressed=str(value == given).lower())
+                buttons[value] = button(
+                    value, partial(store, value), "choice", aria_pressed=str(value == current).lower()
+                )
 
-    def _put(self, item: Item, label: str) -> None:
-        self._view.run.run.label(self._shown.number, item.id, self._annotator, label)
+    def _store_label(self, item: Item, label: str) -> None:
+        self._view.run.run.label(self._conversation.number, item.id, self._annotator, label)
 
 
-def agreement_up_to_now(run: Run, judging: str | None, title: str = "Agreement so far") -> None:
+def add_agreement(run: Run, judging: str | None, title: str = "Agreement so far") -> None:
     """Add the agreement of labels and judge, computed on demand."""
 
     async def fill() -> None:
@@ -330,10 +331,10 @@ def agreement_up_to_now(run: Run, judging: str | None, title: str = "Agreement s
         for note in table.footnotes:
             text("div", note, "quiet small")
 
-    late(title, fill)
+    lazy_details(title, fill)
 
 
-def _as_written(scale: Scale, label: str) -> str:
+def _normalize_label(scale: Scale, label: str) -> str:
     """Return a label in the form of the buttons, even if a spreadsheet wrote it in another form."""
     try:
         value = scale.parse(label)
@@ -342,21 +343,21 @@ def _as_written(scale: Scale, label: str) -> str:
     return ("yes" if value else "no") if scale.is_verdict else str(value)
 
 
-def metrics_of(view: View) -> Mapping[str, Sequence[str]] | None:
+def load_metrics(view: View) -> Mapping[str, Sequence[str]] | None:
     """Return the metrics that the address selects, with their targets; `None` if there are no such judgements.
 
     A panel counts as one of the sets, although no single judge made it.
     """
     try:
-        return view.run.run.metrics(view.one("judging") or None)
+        return view.run.run.metrics(view.get("judging") or None)
     except StoreError:
         return None
 
 
-def lacks_its_judgements(view: View) -> bool:
+def show_missing_judgements_notice(view: View) -> bool:
     """Return whether the address selects judgements that do not exist; the page then shows the existing ones."""
-    requested = view.one("judging")
-    if not requested or metrics_of(view) is not None:
+    requested = view.get("judging")
+    if not requested or load_metrics(view) is not None:
         return False
     known = [each.name for each in view.run.run.judgement_sets]
     with element("div", "problem stack", role="alert"):
@@ -364,19 +365,19 @@ def lacks_its_judgements(view: View) -> bool:
         with element("div", "row-of"):
             text("span", "The existing sets are:" if known else "The run has no judgements yet:")
             for name in known:
-                link(name, view.here({**view.query, "judging": name, "page": None}), "chip")
+                link(name, view.url({**view.query, "judging": name, "page": None}), "chip")
             link(
                 "show the page without judgements",
-                view.here({**view.query, "judging": None}),
+                view.url({**view.query, "judging": None}),
             )
     return True
 
 
-def hides_scores(view: View) -> bool:
+def show_hidden_scores_notice(view: View) -> bool:
     """Return whether somebody labels and scores are hidden; a page of scores then shows only how to see them."""
     if not is_blind(view):
         return False
     with element("div", "card row-of", role="status"):
         text("span", "This page shows what judges and recorded choices say, which is hidden while you label.")
-        link("Show the judge's scores", view.here({**view.query, "blind": "0"}))
+        link("Show the judge's scores", view.url({**view.query, "blind": "0"}))
     return True

@@ -32,13 +32,13 @@ class View:
 
     Attributes:
         studio: The runs.
-        names: The values of the path's placeholders, such as `run` and `scenario`.
+        path_parameters: The values of the path's placeholders, such as `run` and `scenario`.
         query: The query parameters, with all values of each name.
         pattern: The path of the page with its placeholders.
     """
 
     studio: Studio
-    names: Mapping[str, str]
+    path_parameters: Mapping[str, str]
     query: Mapping[str, Sequence[str]] = field(default_factory=dict)
     pattern: str = "/"
 
@@ -49,19 +49,19 @@ class View:
         Raises:
             RunError: If there is no run of that name.
         """
-        return self.studio.run(self.names["run"])
+        return self.studio.run(self.path_parameters["run"])
 
     @property
     def scenario(self) -> str:
         """The scenario that the page is about, in a form that `Run.episode` accepts."""
-        return self.names["scenario"]
+        return self.path_parameters["scenario"]
 
     @property
     def selection(self) -> Selection:
         """The expression and the words by which scenarios are selected."""
-        return {"where": self.one("where") or None, "search": self.one("search") or None}
+        return {"where": self.get("where") or None, "search": self.get("search") or None}
 
-    def one(self, name: str, default: str = "") -> str:
+    def get(self, name: str, default: str = "") -> str:
         """Return the last value of a query parameter, or the default if it has none."""
         values = self.query.get(name, ())
         return values[-1] if values else default
@@ -72,20 +72,20 @@ class View:
         Raises:
             RunError: If the value is not a whole number.
         """
-        text = self.one(name)
+        text = self.get(name)
         if not text:
             return default
         if not (text.isdecimal() and len(text) < 10):
             raise RunError(f"{name} must be a whole number, got {text!r:.40}")
         return int(text)
 
-    def here(self, query: Query) -> str:
+    def url(self, query: Query) -> str:
         """Return the address of this page with another query."""
-        return self.path(self.pattern, query)
+        return self.url_for(self.pattern, query)
 
-    def path(self, pattern: str, query: Query | None = None, **names: str | int) -> str:
+    def url_for(self, pattern: str, query: Query | None = None, **names: str | int) -> str:
         """Return the address of a page; it has the same run and scenario unless others are given."""
-        return address(pattern, query, **{**self.names, **names})
+        return build_url(pattern, query, **{**self.path_parameters, **names})
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Page:
     is_wide: bool = False
 
 
-def address(pattern: str, query: Query | None = None, **names: Any) -> str:
+def build_url(pattern: str, query: Query | None = None, **names: Any) -> str:
     """Return an address in which every part is quoted.
 
     Args:
@@ -118,8 +118,8 @@ def address(pattern: str, query: Query | None = None, **names: Any) -> str:
         query: The query parameters.
         names: Values of the path's placeholders; others are ignored.
     """
-    needed = {name: quote(str(names[name]), safe="") for _, name, _, _ in Formatter().parse(pattern) if name}
+    quoted = {name: quote(str(names[name]), safe="") for _, name, _, _ in Formatter().parse(pattern) if name}
     pairs = []
     for name, value in (query or {}).items():
         pairs += [(name, each) for each in ([value] if isinstance(value, str) or value is None else value) if each]
-    return pattern.format(**needed) + (f"?{urlencode(pairs)}" if pairs else "")
+    return pattern.format(**quoted) + (f"?{urlencode(pairs)}" if pairs else "")

@@ -49,57 +49,61 @@ def serve(
             setting="host",
             advice=Advice("allow_remote", "set allow_remote to do so anyway"),
         )
-    studio = Studio.of(paths, trust)
+    studio = Studio.open(paths, trust)
     try:
         import_module("nicegui")
     except ModuleNotFoundError as error:
         raise RunError(f'the studio needs {error.name}, but it is missing: pip install "dialoom[studio]"') from error
     import uvicorn
 
-    from .application import build
+    from .application import build_application
 
-    with listening(host, port) as bound:
-        name, number = bound.getsockname()[:2]
-        keys = Keys(lambda token: on_address(address_of(name, number, token)))
-        application = AccessControl(build(studio), keys, number, _names(host, allow_remote), allow_remote)
-        on_address(address_of(name, number, keys.token))
+    with open_socket(host, port) as listener:
+        bound_host, bound_port = listener.getsockname()[:2]
+        keys = Keys(lambda token: on_address(build_address(bound_host, bound_port, token)))
+        application = AccessControl(
+            build_application(studio), keys, bound_port, _find_host_names(host, allow_remote), allow_remote
+        )
+        on_address(build_address(bound_host, bound_port, keys.token))
         gc.collect()
         gc.freeze()  # imported objects stay: scanning them in each collection would delay pages
-        settings = uvicorn.Config(application, log_level="warning", lifespan="on", timeout_graceful_shutdown=1)
-        uvicorn.Server(settings).run(sockets=[bound])
+        config = uvicorn.Config(application, log_level="warning", lifespan="on", timeout_graceful_shutdown=1)
+        uvicorn.Server(config).run(sockets=[listener])
 
 
-def listening(host: str, port: int | None) -> socket.socket:
+def open_socket(host: str, port: int | None) -> socket.socket:
     """Return a listening socket.
 
     Raises:
         RunError: If the host and port are not available.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    for number in (DEFAULT_PORT, 0) if port is None else (port,):
-        bound = socket.socket(family)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    for candidate in (DEFAULT_PORT, 0) if port is None else (port,):
+        listener = socket.socket(family)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            bound.bind((host, number))
-            bound.listen(128)
-            return bound
+            listener.bind((host, candidate))
+            listener.listen(128)
+            return listener
         except OSError as error:
-            bound.close()
+            listener.close()
             reason = error.strerror or str(error)
+    if port is None:
+        raise RunError(f"host {host!r}: cannot listen on it: {reason}", setting="host")
     raise RunError(f"port {port}: cannot listen on {host}: {reason}", setting="port")
 
 
-def address_of(host: str, port: int, token: str) -> str:
+def build_address(host: str, port: int, token: str) -> str:
     """Return the address that admits a browser."""
-    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/?{TOKEN}={token}"
+    display_host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://{f'[{display_host}]' if ':' in display_host else display_host}:{port}/?{TOKEN}={token}"
 
 
-def _names(host: str, is_remote: bool) -> Collection[str]:
+def _find_host_names(host: str, is_remote: bool) -> Collection[str]:
     """Return the host names of this machine for which the studio answers requests."""
     if not is_remote:
         return ()
-    found = [host]
+    names = [host]
     with suppress(OSError):
-        found += [socket.gethostname(), socket.getfqdn()]
-    return found
+        names += [socket.gethostname(), socket.getfqdn()]
+    return names

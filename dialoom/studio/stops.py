@@ -25,20 +25,20 @@ from dialoom.runs.stepping.view import HistoryEntry
 from dialoom.runs.store import StepCall
 from dialoom.text import counted
 
-from .calls import message_blocks
-from .labelling import badge_of, judged_word
-from .looking import as_json
-from .parts import element, folded, late, link, text, verbatim, written
+from .calls import add_messages
+from .components import details, element, fragment, lazy_details, link, text, verbatim
+from .labelling import format_badge, format_judgement
+from .step_data import format_state_value
 
-_LAST = 6
+_MAX_INITIAL_LINES = 6
 """Number of lines of a conversation that are shown at first."""
-_CHANGES = 4
+_MAX_UNFOLDED_CHANGES = 4
 """Number of changes of a step that are shown at first."""
-_FEW = 2
+_MAX_INITIAL_CALLS = 2
 """Number of calls of a step that are shown at first."""
 
 
-def heading(stop: Stop) -> None:
+def add_heading(stop: Stop) -> None:
     """Add the position, and the next node."""
     with element("div", "row-of head"):
         text("h1", f"{stop.branch} {stop.number}")
@@ -56,26 +56,26 @@ def heading(stop: Stop) -> None:
             text("p", f"Next: {', '.join(nodes)}" + (f" ({why})" if why else ""), "quiet")
 
 
-def calls(stop: Stop, parsed: Mapping[int, Any]) -> None:
+def add_calls(stop: Stop, parsed_replies: Mapping[int, Any]) -> None:
     """Add the calls that led to this stop; if there are many, only their number is shown until they are opened."""
-    if len(stop.calls) > _FEW:
-        late(cost_text(stop.cost), partial(_each_call, stop.calls, parsed), "call")
+    if len(stop.calls) > _MAX_INITIAL_CALLS:
+        lazy_details(cost_text(stop.cost), partial(_add_call_list, stop.calls, parsed_replies), "call")
     else:
-        _each_call(stop.calls, parsed)
+        _add_call_list(stop.calls, parsed_replies)
 
 
-def _each_call(made: Sequence[StepCall], parsed: Mapping[int, Any]) -> None:
-    for call in made:
+def _add_call_list(calls: Sequence[StepCall], parsed_replies: Mapping[int, Any]) -> None:
+    for call in calls:
         where = "" if call.node == call.role else f" in {call.node}"
         edited = ", with a request edited by a person" if call.is_edited else ""
         who = f"written by a person as {call.role}" if call.model == SAID else f"{call.role}{where} ({call.model})"
         with element("div", "step-call"):
             with element("div", "meta"):
                 text("span", f"{who}{edited}", "who")
-                text("span", step_figures(call), "number")
-            known = parsed.get(call.id)
-            if isinstance(known, Mapping):
-                for name, value in known.items():
+                text("span", format_call_figures(call), "number")
+            parsed_reply = parsed_replies.get(call.id)
+            if isinstance(parsed_reply, Mapping):
+                for name, value in parsed_reply.items():
                     with element("div", "row-of"):
                         text("span", str(name), "label")
                         verbatim(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
@@ -83,15 +83,15 @@ def _each_call(made: Sequence[StepCall], parsed: Mapping[int, Any]) -> None:
                 verbatim(call.reply, "said block")
             for each in call.tool_calls:
                 verbatim(format_call(each), "said mono block")
-            late(f"request: {counted(len(call.messages), 'messages')}", partial(_request, call), "call")
+            lazy_details(f"request: {counted(len(call.messages), 'messages')}", partial(_add_request, call), "call")
 
 
-def _request(call: StepCall) -> None:
+def _add_request(call: StepCall) -> None:
     text("div", call.prompt, "quiet small")
-    message_blocks(call.messages)
+    add_messages(call.messages)
 
 
-def step_figures(call: StepCall) -> str:
+def format_call_figures(call: StepCall) -> str:
     """Return the figures of a call."""
     if call.model == SAID:
         return "nothing was sent"
@@ -103,21 +103,22 @@ def step_figures(call: StepCall) -> str:
     return " · ".join(parts)
 
 
-def changed(changes: Sequence[Change]) -> None:
+def add_changes(changes: Sequence[Change]) -> None:
     """Add the changes to the state since the previous stop."""
     if changes:
-        shown = folded(f"{counted(len(changes), 'changes')} to the state") if len(changes) > _CHANGES else nullcontext()
-        with shown, element("ul", "changes"):
+        summary = f"{counted(len(changes), 'changes')} to the state"
+        container = details(summary) if len(changes) > _MAX_UNFOLDED_CHANGES else nullcontext()
+        with container, element("ul", "changes"):
             for each in changes:
-                _change(each)
+                _add_change(each)
 
 
-def _change(change: Change) -> None:
+def _add_change(change: Change) -> None:
     with element("li", ("added" if change.before is ABSENT else "removed" if change.after is ABSENT else "changed")):
         verbatim(change_text(change, 400), "said mono")
 
 
-def states(state: Mapping[str, Any]) -> None:
+def add_states(state: Mapping[str, Any]) -> None:
     """Add the states of stateful players and of the environment, loaded on request."""
     players = state.get(PLAYERS)  # a recipe may have a channel of that name
     states_by_title = (
@@ -126,15 +127,15 @@ def states(state: Mapping[str, Any]) -> None:
     if ENVIRONMENT in state:
         states_by_title["State of the environment"] = state[ENVIRONMENT]
     for name, value in states_by_title.items():
-        late(name, partial(verbatim, as_json(plain(value)), "said mono block"))
+        lazy_details(name, partial(verbatim, format_state_value(plain(value)), "said mono block"))
 
 
-def transcript(shown: Sequence[Line] | Outline) -> None:
+def add_transcript(transcript: Sequence[Line] | Outline) -> None:
     """Add the conversation so far: its last lines, and the earlier ones loaded on request."""
-    lines = transcript_lines(shown)
-    left, last = lines[:-_LAST], lines[-_LAST:]
-    if left:
-        late(f"{counted(len(left), 'lines')} earlier", partial(_add_lines, left))
+    lines = transcript_lines(transcript)
+    earlier, last = lines[:-_MAX_INITIAL_LINES], lines[-_MAX_INITIAL_LINES:]
+    if earlier:
+        lazy_details(f"{counted(len(earlier), 'lines')} earlier", partial(_add_lines, earlier))
     _add_lines(last)
     if not lines:
         text("p", "Nothing has been said yet.", "quiet")
@@ -158,146 +159,148 @@ def _add_line(line: SpokenLine, pieces: Sequence[Piece] | None) -> None:
             text("span" if piece.is_shared else "mark", piece.text, "" if piece.is_shared else "differs")
 
 
-def difference(shown: Difference, health: Mapping[str, Health], side: Callable[[int], None] | None = None) -> None:
+def add_comparison(
+    comparison: Difference, health: Mapping[str, Health], add_actions: Callable[[int], None] | None = None
+) -> None:
     """Add two branches side by side: first the differing judgements, then the messages; equal messages are counted.
 
     Args:
-        shown: The two branches.
+        comparison: The two branches.
         health: The health of the judge, by metric and target.
-        side: Adds the possible actions to the head of each side.
+        add_actions: Adds the possible actions to the head of each side.
     """
-    stands = " and ".join(
+    positions = " and ".join(
         f"{name}, step {number}{' (end)' if is_end else ''}"
-        for name, (number, is_end) in zip(shown.names, shown.stands, strict=True)
+        for name, (number, is_end) in zip(comparison.names, comparison.stands, strict=True)
     )
-    text("p", f"{stands}; {counted(shown.shared, 'steps')} in common ({cost_text(shown.before)})", "quiet")
+    text("p", f"{positions}; {counted(comparison.shared, 'steps')} in common ({cost_text(comparison.before)})", "quiet")
     with element("div", "versus", role="region", aria_label="Two branches side by side"):
-        for place, name in enumerate(shown.names):
+        for index, name in enumerate(comparison.names):
             with element("div", "stack side-head"):
                 text("div", name, "label side-name")
-                if side is not None:
-                    side(place)
-        _all_judged(shown, health)
-        for is_same, group in groupby(shown.lines, key=lambda pair: pair.is_same):
+                if add_actions is not None:
+                    add_actions(index)
+        _add_judgements(comparison, health)
+        for is_same, group in groupby(comparison.lines, key=lambda pair: pair.is_same):
             pairs = list(group)
             if is_same:
-                with folded(f"{counted(len(pairs), 'equal lines')}", "alike"):
+                with details(f"{counted(len(pairs), 'equal lines')}", "alike"):
                     _add_lines([pair.left for pair in pairs if pair.left is not None])
                 continue
             for pair in pairs:
-                _side_by_side(pair.left, pair.right)
-        for cost in shown.costs:
+                _add_line_pair(pair.left, pair.right)
+        for cost in comparison.costs:
             text("div", f"since the fork: {cost_text(cost)}", "quiet small side")
 
 
-def _all_judged(shown: Difference, health: Mapping[str, Health]) -> None:
+def _add_judgements(comparison: Difference, health: Mapping[str, Health]) -> None:
     """Add differing judgements side by side, and equal ones as one line each."""
     for is_equal in (False, True):
-        for thing, ours, theirs in shown.judgements:
-            if (is_so := _word(ours) == _word(theirs)) == is_equal:
+        for subject, ours, theirs in comparison.judgements:
+            if (is_same_score := _format_side(ours) == _format_side(theirs)) == is_equal:
                 for each in (ours, theirs):
-                    _judged(thing, each, health, is_so=is_so, is_worded_so=ours == theirs)
+                    _add_judgement_side(subject, each, health, is_same_score=is_same_score, is_same=ours == theirs)
 
 
-def _side_by_side(left: SpokenLine | None, right: SpokenLine | None) -> None:
+def _add_line_pair(left: SpokenLine | None, right: SpokenLine | None) -> None:
     is_both = left is not None and right is not None and left[0] == right[0]
     pieces = word_diff(left[1], right[1]) if is_both and left is not None and right is not None else (None, None)
-    for line, marked, side in ((left, pieces[0], "ours"), (right, pieces[1], "theirs")):
+    for line, marked_pieces, side in ((left, pieces[0], "ours"), (right, pieces[1], "theirs")):
         with element("div", f"side spoken {side} {'' if line else 'nothing'}"):
             if line is not None:
-                _add_line(line, marked)
+                _add_line(line, marked_pieces)
 
 
-def _word(judgement: Judgement | None) -> str:
-    return "not judged" if judgement is None else judged_word(judgement)
+def _format_side(judgement: Judgement | None) -> str:
+    return "not judged" if judgement is None else format_judgement(judgement)
 
 
-def _judged(
-    thing: str, judgement: Judgement | None, health: Mapping[str, Health], *, is_so: bool, is_worded_so: bool
+def _add_judgement_side(
+    subject: str, judgement: Judgement | None, health: Mapping[str, Health], *, is_same_score: bool, is_same: bool
 ) -> None:
     """Add a judgement beside the other side's: marked if the scores differ, explained if the explanations differ."""
-    with element("div", "side judged-side quiet" if is_so else "side judged-side"):
-        text("span", thing, "label")
-        word, why = (_word(judgement), "") if judgement is None else badge_of(judgement, health)
-        text("span", word, "badge" if is_so else "badge warn")
-        if judgement is not None and judgement.explanation and not is_worded_so:
+    with element("div", "side judged-side quiet" if is_same_score else "side judged-side"):
+        text("span", subject, "label")
+        score, why = (_format_side(judgement), "") if judgement is None else format_badge(judgement, health)
+        text("span", score, "badge" if is_same_score else "badge warn")
+        if judgement is not None and judgement.explanation and not is_same:
             verbatim(judgement.explanation, "said small quiet")
         if why:
             text("div", why, "small quiet")
 
 
-_LABEL = 200
+_MAX_LABEL_CHARACTERS = 200
 """Maximum number of characters of a row's text, which CSS clips at the row's end."""
-_ROW, _COLUMN, _MARGIN = 28, 16, 11
+_ROW_HEIGHT, _COLUMN_WIDTH, _MARGIN = 28, 16, 11
 """Sizes of the drawn tree in pixels: the height of a row, the width of a column, and the margin."""
 
-_SHOW_HERE = """
+_SCROLL_TO_CURRENT_SCRIPT = """
 const list = document.querySelector(".history"), here = list?.querySelector("[aria-current]");
 if (here) list.scrollTop = here.parentElement.offsetTop - list.clientHeight / 2;
 """
 
 
-def checkpoint_tree(
+def add_checkpoint_tree(
     entries: Sequence[HistoryEntry],
-    here: int,
-    line: Sequence[int],
+    current: int,
+    branch_checkpoints: Sequence[int],
     label: Callable[[HistoryEntry], str],
-    address: Callable[[int], str],
+    build_url: Callable[[int], str],
 ) -> None:
     """Draw the tree.
 
     Args:
         entries: The checkpoints, the oldest first.
-        here: The number of the current checkpoint.
-        line: The numbers of the checkpoints on the displayed branch, which are highlighted.
+        current: The number of the current checkpoint.
+        branch_checkpoints: The numbers of the checkpoints on the displayed branch, which are highlighted.
         label: Returns the text of a row.
-        address: Returns the address that a click on a row opens.
+        build_url: Returns the address that a click on a row opens.
     """
     columns = columns_of([TreeNode(each.number, each.parent, "") for each in entries])
-    rows = {each.number: place for place, each in enumerate(entries)}
-    width = _MARGIN * 2 + _COLUMN * max(columns.values(), default=0)
-    with written("div", "history"):
-        _lines(entries, columns, rows, width, frozenset(line), here)
+    rows = {each.number: index for index, each in enumerate(entries)}
+    width = _MARGIN * 2 + _COLUMN_WIDTH * max(columns.values(), default=0)
+    with fragment("div", "history"):
+        _draw_lines(entries, columns, rows, width, frozenset(branch_checkpoints), current)
         with element("ol", style=f"padding-inline-start: {width}px"):
             for each in entries:
-                is_here = {"aria_current": "step"} if each.number == here else {}
-                with element("li"), link("", address(each.number), **is_here):
+                attributes = {"aria_current": "step"} if each.number == current else {}
+                with element("li"), link("", build_url(each.number), **attributes):
                     text("span", str(each.number), "number quiet")
-                    text("span", label(each)[:_LABEL], "clipped")
+                    text("span", label(each)[:_MAX_LABEL_CHARACTERS], "clipped")
                     for name in each.branches:
                         text("span", name, "badge accent")
-    ui.run_javascript(_SHOW_HERE)
+    ui.run_javascript(_SCROLL_TO_CURRENT_SCRIPT)
 
 
-def _lines(
+def _draw_lines(
     entries: Sequence[HistoryEntry],
     columns: Mapping[int, int],
     rows: Mapping[int, int],
     width: int,
-    line: frozenset[int],
-    here: int,
+    branch_checkpoints: frozenset[int],
+    current: int,
 ) -> None:
-    height = _ROW * len(entries)
+    height = _ROW_HEIGHT * len(entries)
     with element("svg", width=str(width), height=str(height), viewBox=f"0 0 {width} {height}", aria_hidden="true"):
         for each in entries:
             if each.parent is not None and each.parent in rows:
-                is_on = each.number in line and each.parent in line
-                element("path", "on" if is_on else "", d=_path(each.number, each.parent, columns, rows))
+                is_highlighted = each.number in branch_checkpoints and each.parent in branch_checkpoints
+                element("path", "on" if is_highlighted else "", d=_build_path(each.number, each.parent, columns, rows))
         for each in entries:
-            x, y = _at(each.number, columns, rows)
-            classes = f"{'on' if each.number in line else ''} {'here' if each.number == here else ''}"
-            element("circle", classes, cx=str(x), cy=str(y), r="6" if each.number == here else "4")
+            x, y = _locate(each.number, columns, rows)
+            classes = f"{'on' if each.number in branch_checkpoints else ''} {'here' if each.number == current else ''}"
+            element("circle", classes, cx=str(x), cy=str(y), r="6" if each.number == current else "4")
 
 
-def _at(number: int, columns: Mapping[int, int], rows: Mapping[int, int]) -> tuple[int, int]:
-    return _MARGIN + _COLUMN * columns[number], _ROW * rows[number] + _ROW // 2
+def _locate(number: int, columns: Mapping[int, int], rows: Mapping[int, int]) -> tuple[int, int]:
+    return _MARGIN + _COLUMN_WIDTH * columns[number], _ROW_HEIGHT * rows[number] + _ROW_HEIGHT // 2
 
 
-def _path(number: int, parent: int, columns: Mapping[int, int], rows: Mapping[int, int]) -> str:
+def _build_path(number: int, parent: int, columns: Mapping[int, int], rows: Mapping[int, int]) -> str:
     """Return the drawn line from a checkpoint's parent: across to the checkpoint's column, then down."""
-    x, y = _at(number, columns, rows)
-    from_x, from_y = _at(parent, columns, rows)
+    x, y = _locate(number, columns, rows)
+    from_x, from_y = _locate(parent, columns, rows)
     if x == from_x:
         return f"M {from_x} {from_y} V {y}"
-    bend = from_y + _ROW
+    bend = from_y + _ROW_HEIGHT
     return f"M {from_x} {from_y} C {from_x} {bend - 6} {x} {from_y + 6} {x} {bend} V {y}"

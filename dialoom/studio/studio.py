@@ -13,11 +13,11 @@ from dialoom.runs.report.health import Health, health_by_subject
 from dialoom.runs.store import Choices, ScenarioQuery
 from dialoom.runs.store.connections import Signature, signature
 
-from .watching import Reports, Watch
+from .background import ProgressMonitor, ReportCache
 
-_WAITED = 1.0
+_HEALTH_TIMEOUT_SECONDS = 1.0
 """Maximum seconds that a page waits for the health of a run's judges; if it takes longer, a later page shows it."""
-_LOOKED_AT = 25
+_FACET_SAMPLE_SIZE = 25
 """To find the facets that differ, this many scenarios are read from the beginning of the plan, and as many spread
 evenly over the whole plan."""
 
@@ -30,55 +30,61 @@ class StudioRun:
         name: The run's name in addresses and headings: the file's name, with a number if several files have the same
             name.
         run: The handle of the run.
-        watch: The run's progress, read once for all browsers.
+        monitor: The run's progress, read once for all browsers.
     """
 
     name: str
     run: Run
-    watch: Watch
-    _choices: tuple[Signature, Choices] | None = None
-    _differing: tuple[str, ...] | None = None
-    _computing: dict[str, tuple[Signature, asyncio.Task[list[Health]]]] = field(default_factory=dict)
+    monitor: ProgressMonitor
+    _cached_choices: tuple[Signature, Choices] | None = None
+    _differing_facets: tuple[str, ...] | None = None
+    _health_tasks: dict[str, tuple[Signature, asyncio.Task[list[Health]]]] = field(default_factory=dict)
     _health: dict[str, Mapping[str, Health]] = field(default_factory=dict)
 
     @property
-    def known_choices(self) -> Choices | None:
+    def cached_choices(self) -> Choices | None:
         """The result of `choices` if it is cached and current; otherwise `None`."""
-        known = self._choices
-        return known[1] if known is not None and known[0] == signature(self.run.path) else None
+        cached = self._cached_choices
+        return cached[1] if cached is not None and cached[0] == signature(self.run.path) else None
 
     async def choices(self) -> Choices:
         """Return the values by which scenarios can be filtered; they are read again when the file has changed."""
-        known = self.known_choices
-        if known is None:
-            seen = signature(self.run.path)
-            known = await asyncio.to_thread(self.run.choices)
-            self._choices = (seen, known)
-        return known
+        choices = self.cached_choices
+        if choices is None:
+            file_signature = signature(self.run.path)
+            choices = await asyncio.to_thread(self.run.choices)
+            self._cached_choices = (file_signature, choices)
+        return choices
 
     async def judge_health(self, judging: str) -> Mapping[str, Health]:
         """Return the health of a judge, by metric and target; the last known result if computing it takes long."""
-        seen, known = signature(self.run.path), self._computing.get(judging)
-        if known is None or (known[0] != seen and known[1].done()):
-            known = seen, asyncio.create_task(asyncio.to_thread(self.run.judge_health, judging))
-            self._computing[judging] = known
-        done, _ = await asyncio.wait([known[1]], timeout=_WAITED)
+        file_signature, cached = signature(self.run.path), self._health_tasks.get(judging)
+        if cached is None or (cached[0] != file_signature and cached[1].done()):
+            cached = file_signature, asyncio.create_task(asyncio.to_thread(self.run.judge_health, judging))
+            self._health_tasks[judging] = cached
+        done, _ = await asyncio.wait([cached[1]], timeout=_HEALTH_TIMEOUT_SECONDS)
         for task in done:
             self._health[judging] = health_by_subject(task.result())
         return self._health.get(judging, {})
 
     async def differing_facets(self) -> Sequence[str]:
         """Return the facets that differ between scenarios, in the recipe's order; read once, as plans do not change."""
-        if self._differing is None:
-            self._differing = await asyncio.to_thread(self._facets_that_differ)
-        return self._differing
+        if self._differing_facets is None:
+            self._differing_facets = await asyncio.to_thread(self._find_differing_facets)
+        return self._differing_facets
 
-    def _facets_that_differ(self) -> tuple[str, ...]:
+    def _find_differing_facets(self) -> tuple[str, ...]:
         planned = len(self.run)
-        places = {*range(_LOOKED_AT), *(planned * part // _LOOKED_AT for part in range(_LOOKED_AT)), planned - 1}
-        found = [row.facets for row in self.run.scenarios(ScenarioQuery(among=places), limit=len(places)).rows]
-        names = dict.fromkeys(name for facets in found for name in facets)
-        return tuple(name for name in names if len({str(facets.get(name)) for facets in found}) > 1)
+        positions = {
+            *range(_FACET_SAMPLE_SIZE),
+            *(planned * part // _FACET_SAMPLE_SIZE for part in range(_FACET_SAMPLE_SIZE)),
+            planned - 1,
+        }
+        facets_by_scenario = [
+            row.facets for row in self.run.scenarios(ScenarioQuery(among=positions), limit=len(positions)).rows
+        ]
+        names = dict.fromkeys(name for facets in facets_by_scenario for name in facets)
+        return tuple(name for name in names if len({str(facets.get(name)) for facets in facets_by_scenario}) > 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +99,10 @@ class Studio:
 
     runs: Mapping[str, StudioRun]
     is_trusted: bool = False
-    reports: Reports = field(default_factory=Reports)
+    reports: ReportCache = field(default_factory=ReportCache)
 
     @classmethod
-    def of(cls, paths: Sequence[Path], is_trusted: bool = False) -> Studio:
+    def open(cls, paths: Sequence[Path], is_trusted: bool = False) -> Studio:
         """Return a studio of run files.
 
         Raises:
@@ -109,9 +115,9 @@ class Studio:
             if path.resolve() in seen:
                 raise RunError(f"runs: {path} is given twice", setting="runs")
             seen.add(path.resolve())
-            name = _free_name(path.stem, runs)
+            name = _find_free_name(path.stem, runs)
             run = open_run(path, trust=is_trusted)
-            runs[name] = StudioRun(name, run, Watch(run))
+            runs[name] = StudioRun(name, run, ProgressMonitor(run))
         return cls(runs, is_trusted)
 
     def run(self, name: str) -> StudioRun:
@@ -125,7 +131,7 @@ class Studio:
         return self.runs[name]
 
 
-def _free_name(stem: str, taken: Mapping[str, StudioRun]) -> str:
+def _find_free_name(stem: str, taken: Mapping[str, StudioRun]) -> str:
     number, name = 1, stem
     while name in taken:
         number += 1

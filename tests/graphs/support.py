@@ -10,7 +10,7 @@ from typing import Any
 from dialoom import Check, DialogueRecipe, Judge, RecipeOptions, Run, Scenario, Turns
 from dialoom.graphs import Conversation, Estimate
 from dialoom.runs.store import ScenarioQuery
-from dialoom.studio.wording import FACET, counted
+from dialoom.studio.queries import FACET_PREFIX, build_figure_query
 
 
 class Errand(Scenario):
@@ -71,9 +71,13 @@ def linked_columns(run: Run) -> set[tuple[str, str]]:
     choices, linked = run.choices(), set[tuple[str, str]]()
     for table in run.report().tables:
         for row, column in product(table.rows, table.columns if table.name != "judge-health" else ()):
-            cell, query = row[list(table.columns).index(column)], counted(table, row, column, choices)
+            cell, query = row[list(table.columns).index(column)], build_figure_query(table, row, column, choices)
             if isinstance(cell, Estimate) and query is not None:
-                facets = {name.removeprefix(FACET): value for name, value in query.items() if name.startswith(FACET)}
+                facets = {
+                    name.removeprefix(FACET_PREFIX): value
+                    for name, value in query.items()
+                    if name.startswith(FACET_PREFIX)
+                }
                 selected = ScenarioQuery(state=query.get("state", ""), facets=facets)
                 assert run.scenarios(selected, where=query["where"] or None).total == cell.n, (table.name, row, column)
                 linked.add((table.name, column))

@@ -12,8 +12,8 @@ import pytest
 
 from dialoom import DialoomError, Report, Run, open_run
 from dialoom.studio.access import AccessControl, Keys
-from dialoom.studio.server import address_of, serve
-from dialoom.studio.watching import AbandonedError, Computation, Reports
+from dialoom.studio.background import AbandonedError, Computation, ReportCache
+from dialoom.studio.server import build_address, open_socket, serve
 from tests.conftest import Command, MadeOnce
 from tests.runs.stepping.played import play
 
@@ -65,7 +65,7 @@ class _Application:
 
     @property
     def cookie(self) -> str:
-        return f"{self._access.cookie}={self.keys.pass_}"
+        return f"{self._access.cookie_name}={self.keys.cookie_value}"
 
 
 async def test_token_admits_one_browser() -> None:
@@ -86,7 +86,7 @@ async def test_token_admits_one_browser() -> None:
 )
 async def test_requests_without_the_token_are_refused(cookie: str) -> None:
     app = _Application()
-    given = {"cookie": cookie.format(app.keys.pass_)}
+    given = {"cookie": cookie.format(app.keys.cookie_value)}
     assert (await app.request(**given))[0] == 403
     assert (await app.request("/", "token=wrong", **given))[0] == 403
     assert (await app.request("/", "token=", **given))[0] == 403
@@ -180,14 +180,25 @@ async def test_secrets_are_compared_in_constant_time(monkeypatch: pytest.MonkeyP
     await app.request("/", f"token={token}")
     await app.request(cookie=f"{cookie}x")
     await app.request(cookie=cookie)
-    pass_ = app.keys.pass_.encode()
-    assert compared == [(b"guess", token.encode()), (token.encode(),) * 2, (pass_ + b"x", pass_), (pass_, pass_)]
+    cookie_value = app.keys.cookie_value.encode()
+    assert compared == [
+        (b"guess", token.encode()),
+        (token.encode(),) * 2,
+        (cookie_value + b"x", cookie_value),
+        (cookie_value, cookie_value),
+    ]
+
+
+def test_host_that_cannot_be_listened_on_is_named() -> None:
+    with pytest.raises(DialoomError, match=r"host '192\.0\.2\.1': cannot listen on it: ") as caught:
+        open_socket("192.0.2.1", None)
+    assert caught.value.setting == "host"
 
 
 def test_address_can_be_opened() -> None:
-    assert address_of("127.0.0.1", 80, "t") == "http://127.0.0.1:80/?token=t"
-    assert address_of("0.0.0.0", 80, "t") == "http://127.0.0.1:80/?token=t"
-    assert address_of("::1", 80, "t") == "http://[::1]:80/?token=t"
+    assert build_address("127.0.0.1", 80, "t") == "http://127.0.0.1:80/?token=t"
+    assert build_address("0.0.0.0", 80, "t") == "http://127.0.0.1:80/?token=t"
+    assert build_address("::1", 80, "t") == "http://[::1]:80/?token=t"
 
 
 class Browser:
@@ -215,40 +226,40 @@ def run(made_once: MadeOnce) -> Run:
 
 
 async def test_report_is_computed_once_for_all_viewers(run: Run) -> None:
-    reports, browser = Reports(), Browser()
+    reports, browser = ReportCache(), Browser()
     browser.may_continue.clear()
     first = await reports.find([run], None, None)
     assert isinstance(first, Computation)
-    first.join(browser)
+    first.add_viewer(browser)
     second = await reports.find([run], None, None)
     browser.may_continue.set()
     assert second is first
     found = await first.result()
-    assert first.read >= len(run) and str(found) == str(run.report())
+    assert first.scenarios_read >= len(run) and str(found) == str(run.report())
     await asyncio.sleep(0)
     assert isinstance(await reports.find([run], None, None), Report)
 
 
 async def test_report_is_cancelled_when_its_page_is_left(run: Run) -> None:
-    reports, browser = Reports(), Browser(checks=1)
+    reports, browser = ReportCache(), Browser(checks=1)
     computation = await reports.find([run], None, None)
     assert isinstance(computation, Computation)
-    computation.join(browser)
+    computation.add_viewer(browser)
     with pytest.raises(AbandonedError):
         await computation.result()
-    assert computation.read == 2
+    assert computation.scenarios_read == 2
     another = await reports.find([run], None, None)
     assert isinstance(another, Computation) and another is not computation
-    another.join(Browser())
+    another.add_viewer(Browser())
     assert isinstance(await another.result(), Report)
 
 
 async def test_changed_run_gets_a_new_report(run: Run) -> None:
-    reports = Reports()
+    reports = ReportCache()
     for asked in range(2):
         computation = await reports.find([run], None, None)
         assert isinstance(computation, Computation), asked
-        computation.join(Browser())
+        computation.add_viewer(Browser())
         await computation.result()
         await asyncio.sleep(0)
         _touch(run.path)

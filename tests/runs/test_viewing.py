@@ -15,7 +15,7 @@ import dialoom
 from dialoom import DialoomError
 from dialoom.graphs import Estimate, Series
 from dialoom.runs.reading.conversations import Piece, message_diff, word_diff
-from dialoom.studio.charts import options_of
+from dialoom.studio.charts import build_options
 from tests.conftest import Command, MadeOnce, lines_of
 from tests.processes import Started
 from tests.runs.stepping.played import dialogue, play
@@ -196,7 +196,7 @@ def test_tooltip_has_the_number_of_values_of_its_own_point(made_once: MadeOnce) 
     assert {*chart.series[0].n} == {1}
     found = [Estimate(4, 3.0, None, None), Estimate(9, 3.0, None, None)]
     chart.series = [Series.of("mean", [1, 2], found), Series("share", [1, 2], [3.0, 0.5])]
-    mean, share = (part for part in options_of(chart)["series"] if "name" in part)
+    mean, share = (part for part in build_options(chart)["series"] if "name" in part)
     tooltips = [[point["tooltip"]["formatter"] for point in part["data"]] for part in (mean, share)]
     assert [text.splitlines()[-1] for text in tooltips[0]] == ["n = 4", "n = 9"]
     assert not any("n = " in text for text in tooltips[1])

@@ -14,98 +14,110 @@ from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs.reading.conversations import Conversation, Item, SpokenMessage
 from dialoom.runs.report.health import Health
 from dialoom.runs.store import Neighbours
-from dialoom.studio.calls import call_fold, figures
-from dialoom.studio.labelling import JudgementBox, after_this, badge_of, lacks_its_judgements
+from dialoom.studio.calls import add_call, format_figures
+from dialoom.studio.components import definition_list, details, element, fragment, lazy_details, link, text, verbatim
+from dialoom.studio.labelling import JudgementBox, find_next_unlabelled, format_badge, show_missing_judgements_notice
 from dialoom.studio.page import Page, View
-from dialoom.studio.parts import definitions, element, folded, late, link, text, verbatim, written
-from dialoom.studio.shell import listen
-from dialoom.studio.wording import is_blind, list_of, list_parameters, query_of
+from dialoom.studio.queries import build_query, get_list_query, get_navigation_query, is_blind
+from dialoom.studio.shell import add_keyboard_shortcuts
 from dialoom.text import counted
 
 PATH = "/runs/{run}/scenarios/{scenario}"
 STEP_PATH = f"{PATH}/step"
-_MANY, _ENDS = 120, 40
+_MAX_INITIAL_MESSAGES, _END_MESSAGES = 120, 40
 """If there are more messages than the first number, only the second number at either end is shown at once."""
-_WORDS = 3
+_MIN_DESCRIPTION_SPACES = 3
 """A text with at least this number of spaces counts as a description instead of a name."""
-_LONG_NOTE = 400
+_MIN_FOLDED_CHARACTERS = 400
 """The minimum length in characters of a tool's output (or other text outside the conversation) that is folded."""
 
-_Marks: TypeAlias = Mapping[str, Health]
+_HealthBySubject: TypeAlias = Mapping[str, Health]
 """The health of the judge by subject, which marks its scores; `None` if the scores are hidden."""
 
 
 async def build(view: View) -> None:
     """Build the page."""
     run = view.run.run
-    if lacks_its_judgements(view):
+    if show_missing_judgements_notice(view):
         return
-    shown, beside, after = await asyncio.gather(
-        asyncio.to_thread(run.conversation, view.scenario, view.one("judging") or None),
-        _neighbours(view),
-        _to_label(view),
+    conversation, neighbours, next_position = await asyncio.gather(
+        asyncio.to_thread(run.conversation, view.scenario, view.get("judging") or None),
+        _find_neighbours(view),
+        _find_next_to_label(view),
     )
-    health = {} if shown.judging is None else await view.run.judge_health(shown.judging)
-    text("h1", f"Conversation {shown.scenario.id}", "hidden-label")
-    _head(view, shown, beside or Neighbours(*_in_the_plan(shown)), beside is not None)
+    health = {} if conversation.judging is None else await view.run.judge_health(conversation.judging)
+    text("h1", f"Conversation {conversation.scenario.id}", "hidden-label")
+    _add_head(
+        view, conversation, neighbours or Neighbours(*_find_plan_neighbours(conversation)), neighbours is not None
+    )
     with element("div", "talk"):
         with element("section", "lines", aria_label="Messages"):
-            _lines(view, shown, health)
+            _add_lines(view, conversation, health)
         with element("aside", "beside", aria_label="About this conversation"):
-            _about(shown)
-            JudgementBox(view, shown, run.judgement_sets, health, after).build()
-            _shown_to(view, shown)
-            _calls(view, shown)
-    listen()
+            _add_scenario(conversation)
+            JudgementBox(view, conversation, run.judgement_sets, health, next_position).build()
+            _add_initial_prompts(view, conversation)
+            _add_all_calls(view, conversation)
+    add_keyboard_shortcuts()
 
 
-async def _neighbours(view: View) -> Neighbours | None:
+async def _find_neighbours(view: View) -> Neighbours | None:
     """Return the neighbours in the list that the address selects; `None` for the whole plan, or without neighbours."""
-    if not list_of(view):
+    if not get_list_query(view):
         return None
-    query = await asyncio.to_thread(query_of, view, view.run.run.position(view.scenario))
+    query = await asyncio.to_thread(build_query, view, view.run.run.position(view.scenario))
     return await asyncio.to_thread(view.run.run.neighbours, view.scenario, query, **view.selection)
 
 
-async def _to_label(view: View) -> int | None:
+async def _find_next_to_label(view: View) -> int | None:
     """Return the next scenario to label; if the labels file is unreadable, the labelling box reports the error."""
-    if not view.one("as"):
+    if not view.get("as"):
         return None
     with suppress(DialoomError):
-        return await asyncio.to_thread(after_this, view)
+        return await asyncio.to_thread(find_next_unlabelled, view)
     return None
 
 
-def _in_the_plan(shown: Conversation) -> tuple[int | None, int | None, int, int]:
-    position, count = shown.number - 1, shown.of
-    return position - 1 if position else None, position + 1 if shown.number < count else None, shown.number, count
+def _find_plan_neighbours(conversation: Conversation) -> tuple[int | None, int | None, int, int]:
+    position, count = conversation.number - 1, conversation.of
+    return (
+        position - 1 if position else None,
+        position + 1 if conversation.number < count else None,
+        conversation.number,
+        count,
+    )
 
 
-def _head(view: View, shown: Conversation, beside: Neighbours, is_chosen: bool) -> None:
+def _add_head(view: View, conversation: Conversation, neighbours: Neighbours, is_chosen: bool) -> None:
     """Add the scenario's position in the list, and its ending."""
-    episode = shown.episode
+    episode = conversation.episode
     with element("div", "row-of head"):
-        place = f"{beside.place:,} of {beside.total:,}"
-        text("div", f"{place} selected, number {shown.number:,}" if is_chosen else place, "number quiet")
+        place = f"{neighbours.place:,} of {neighbours.total:,}"
+        text("div", f"{place} selected, number {conversation.number:,}" if is_chosen else place, "number quiet")
         ended = episode.outcome.ended_by or {"pending": "not finished yet"}.get(episode.state, episode.state)
         text("div", ended.replace("_", " "), f"badge {'bad' if episode.state == 'failed' else ''}")
         if episode.branch is not None:
             text("div", episode.branch.summary(), "badge accent")
         if count := count_dialogue_faults(episode.outcome.faults or ()):
             text("div", counted(count, "faults"), "badge warn")
-        text("div", _taken(shown), "quiet small number")
+        text("div", _format_totals(conversation), "quiet small number")
         with element("nav", "row-of push", aria_label="Other conversations"):
-            if is_chosen or view.one("as"):
-                link("Back to list", view.path("/runs/{run}/scenarios", list_parameters(view)))
-            for label, position, rel in (("← Previous", beside.before, "prev"), ("Next →", beside.after, "next")):
+            if is_chosen or view.get("as"):
+                link("Back to list", view.url_for("/runs/{run}/scenarios", get_navigation_query(view)))
+            for label, position, rel in (
+                ("← Previous", neighbours.before, "prev"),
+                ("Next →", neighbours.after, "next"),
+            ):
                 if position is not None:
-                    link(label, view.path(PATH, list_parameters(view), scenario=position + 1), "button", rel=rel)
+                    link(
+                        label, view.url_for(PATH, get_navigation_query(view), scenario=position + 1), "button", rel=rel
+                    )
     if episode.error:
         verbatim(episode.error, "said problem")
 
 
-def _taken(shown: Conversation) -> str:
-    calls = [call for call in shown.calls if call["judging"] is None and call["branch"] is None]
+def _format_totals(conversation: Conversation) -> str:
+    calls = [call for call in conversation.calls if call["judging"] is None and call["branch"] is None]
     tokens = [(call["input_tokens"], call["output_tokens"]) for call in calls if call["reply"] is not None]
     costs = [call["cost"] for call in calls if call["reply"] is not None]
     total = sum((one or 0) + (other or 0) for one, other in tokens)
@@ -114,41 +126,51 @@ def _taken(shown: Conversation) -> str:
     return f"{counted(len(calls), 'calls')} · {usage} · {cost}"
 
 
-def _lines(view: View, shown: Conversation, health: _Marks) -> None:
-    if not shown.messages and shown.outline is not None:
-        outline_lines(shown.outline)
-    elif not shown.messages:
+def _add_lines(view: View, conversation: Conversation, health: _HealthBySubject) -> None:
+    if not conversation.messages and conversation.outline is not None:
+        add_outline(conversation.outline)
+    elif not conversation.messages:
         text("div", "Nothing has been said yet.", "empty")
-    sides, marks = _sides(shown), None if is_blind(view) else health
-    if len(shown.messages) <= _MANY:
-        _messages(view, shown, shown.messages, sides, marks)
+    sides, marks = _assign_sides(conversation), None if is_blind(view) else health
+    if len(conversation.messages) <= _MAX_INITIAL_MESSAGES:
+        _add_messages(view, conversation, conversation.messages, sides, marks)
     else:
-        _messages(view, shown, shown.messages[:_ENDS], sides, marks)
-        middle = shown.messages[_ENDS:-_ENDS]
-        late(f"{len(middle):,} messages in between", lambda: _messages(view, shown, middle, sides, marks))
-        _messages(view, shown, shown.messages[-_ENDS:], sides, marks)
-    for fault in shown.faults:
-        fault_line(fault)
+        _add_messages(view, conversation, conversation.messages[:_END_MESSAGES], sides, marks)
+        middle = conversation.messages[_END_MESSAGES:-_END_MESSAGES]
+        lazy_details(
+            f"{len(middle):,} messages in between", lambda: _add_messages(view, conversation, middle, sides, marks)
+        )
+        _add_messages(view, conversation, conversation.messages[-_END_MESSAGES:], sides, marks)
+    for fault in conversation.faults:
+        add_fault(fault)
 
 
-def _messages(
-    view: View, shown: Conversation, messages: Sequence[SpokenMessage], sides: Mapping[str, str], health: _Marks | None
+def _add_messages(
+    view: View,
+    conversation: Conversation,
+    messages: Sequence[SpokenMessage],
+    sides: Mapping[str, str],
+    health: _HealthBySubject | None,
 ) -> None:
-    with written("div", "as-is"):
+    with fragment("div", "as-is"):
         for message in messages:
-            _message(view, shown, message, sides.get(message.line.role, "note"), health)
+            _add_message(view, conversation, message, sides.get(message.line.role, "note"), health)
 
 
-def _sides(shown: Conversation) -> dict[str, str]:
+def _assign_sides(conversation: Conversation) -> dict[str, str]:
     """Return the side of the message bubbles of each role that a model plays; the first role is on the right."""
-    speakers = dict.fromkeys(each.line.role for each in shown.messages if each.call is not None)
-    speakers |= dict.fromkeys(each.line.role for each in shown.messages if each.line.role in ("user", "assistant"))
+    speakers = dict.fromkeys(each.line.role for each in conversation.messages if each.call is not None)
+    speakers |= dict.fromkeys(
+        each.line.role for each in conversation.messages if each.line.role in ("user", "assistant")
+    )
     others = [role for role in speakers if role != "user"]
     first = "user" if "user" in speakers else (others.pop(0) if len(others) > 1 else "")
     return {**dict.fromkeys(others, "left"), **({first: "right"} if first else {}), "tool": "tool"}
 
 
-def _message(view: View, shown: Conversation, message: SpokenMessage, side: str, health: _Marks | None) -> None:
+def _add_message(
+    view: View, conversation: Conversation, message: SpokenMessage, side: str, health: _HealthBySubject | None
+) -> None:
     line = message.line
     classes = f"message {'tool' if line.tool_call_id is not None else side}"
     with element(
@@ -158,37 +180,40 @@ def _message(view: View, shown: Conversation, message: SpokenMessage, side: str,
             text("div", line.role, "who")
             link(f"{message.place + 1}", f"#m{message.place + 1}", "place")
             if message.call is not None:
-                text("div", figures(message.call), "number taken")
-                branch = "" if shown.episode.branch is None else shown.episode.branch.name
+                text("div", format_figures(message.call), "number taken")
+                branch = "" if conversation.episode.branch is None else conversation.episode.branch.name
                 before = {"branch": branch, "before": str(message.call["step"])}
                 link(
-                    "edit", view.path(STEP_PATH, {**list_parameters(view), **before}), "change", title="step from here"
+                    "edit",
+                    view.url_for(STEP_PATH, {**get_navigation_query(view), **before}),
+                    "change",
+                    title="step from here",
                 )
-        words = line.spoken
-        is_long = side in ("note", "tool") and len(words) > _LONG_NOTE
-        with folded(" ".join(words[:120].split()) + " …", "bubble") if is_long else element("div", "bubble"):
-            verbatim(words, "said", [fault.words for fault in message.faults])
+        content = line.spoken
+        is_long = side in ("note", "tool") and len(content) > _MIN_FOLDED_CHARACTERS
+        with details(" ".join(content[:120].split()) + " …", "bubble") if is_long else element("div", "bubble"):
+            verbatim(content, "said", [fault.words for fault in message.faults])
         if line.finish_reason is not None:
             text("div", f"({BROKEN_OFF.get(line.finish_reason, line.finish_reason)})", "quiet small")
         for fault in message.faults:
-            fault_line(fault)
+            add_fault(fault)
         if health is not None:
             for item in message.judged:
-                _judged(item, health)
+                _add_judgement(item, health)
         if message.call is not None:
-            call_fold(view.run.run, "View call", message.call, shown.call_before(message.call))
+            add_call(view.run.run, "View call", message.call, conversation.call_before(message.call))
 
 
-def _judged(item: Item, health: _Marks) -> None:
+def _add_judgement(item: Item, health: _HealthBySubject) -> None:
     judgement = item.judgement
-    word, why = badge_of(judgement, health)
-    with folded(f"{judgement.metric} {word}", "judged"):
+    word, why = format_badge(judgement, health)
+    with details(f"{judgement.metric} {word}", "judged"):
         verbatim(judgement.explanation or "no explanation", "said small")
         if why:
             text("div", why, "quiet small")
 
 
-def fault_line(fault: DialogueFault) -> None:
+def add_fault(fault: DialogueFault) -> None:
     """Add a fault: its role, kind and certainty, and the text that is evidence of it."""
     with element("div", "fault"):
         text("span", fault.kind.replace("_", " "), "badge warn")
@@ -199,73 +224,73 @@ def fault_line(fault: DialogueFault) -> None:
             text("span", " ".join(fault.words.split()), "small said")
 
 
-def outline_lines(outline: Outline) -> None:
+def add_outline(outline: Outline) -> None:
     """Add an outline as lines, each indented by its level."""
     with element("div", "outline"):
         with element("div", "line said"):
             for span in outline.spans:
                 text("span", span.text, f"span {span.style}")
         for part in outline.parts:
-            outline_lines(part)
+            add_outline(part)
 
 
-def _about(shown: Conversation) -> None:
+def _add_scenario(conversation: Conversation) -> None:
     """Add the person, the task and the situation."""
     with element("section", "card about", tabindex="0", aria_label="Scenario"):
         text("h2", "Scenario")
-        described = shown.scenario.described()
-        in_words = {
+        described = conversation.scenario.described()
+        descriptions = {
             name: value
             for name, value in described.items()
-            if isinstance(value, Mapping) or (isinstance(value, str) and value.count(" ") >= _WORDS)
+            if isinstance(value, Mapping) or (isinstance(value, str) and value.count(" ") >= _MIN_DESCRIPTION_SPACES)
         }
-        facts = {**shown.scenario.portrait(), **in_words}
-        definitions({name: _in_a_line(value) for name, value in facts.items()})
-        if preferences := shown.scenario.preferences():
+        facts = {**conversation.scenario.portrait(), **descriptions}
+        definition_list({name: _join_texts(value) for name, value in facts.items()})
+        if preferences := conversation.scenario.preferences():
             text("h3", f"{len(preferences)} preferences")
-            definitions(dict(preferences))
-        definitions({name: value for name, value in described.items() if facts.get(name) != value})
-        late("Scenario data", lambda: definitions(shown.scenario.model_dump(mode="json")))
+            definition_list(dict(preferences))
+        definition_list({name: value for name, value in described.items() if facts.get(name) != value})
+        lazy_details("Scenario data", lambda: definition_list(conversation.scenario.model_dump(mode="json")))
 
 
-def _in_a_line(value: Any) -> Any:
+def _join_texts(value: Any) -> Any:
     """Join the values of a mapping, if all are strings, into one string without their keys."""
     if isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values()):
         return ", ".join(dict.fromkeys(each for each in value.values() if each))
     return value
 
 
-def _shown_to(view: View, shown: Conversation) -> None:
+def _add_initial_prompts(view: View, conversation: Conversation) -> None:
     """Add the first request of each role."""
-    first = shown.first_calls()
+    first = conversation.first_calls()
     if is_blind(view):
-        roles = {each.line.role for each in shown.messages}
+        roles = {each.line.role for each in conversation.messages}
         first = {role: call for role, call in first.items() if role in roles}
     if not first:
         return
     with element("section", "card"):
         text("h2", "Initial prompts")
         for role, call in first.items():
-            call_fold(view.run.run, f"First request to {role}", call, None)
+            add_call(view.run.run, f"First request to {role}", call, None)
 
 
-def _calls(view: View, shown: Conversation) -> None:
+def _add_all_calls(view: View, conversation: Conversation) -> None:
     """Add every call, including those of judges and of branches."""
-    calls = list(shown.calls)
+    calls = list(conversation.calls)
     if is_blind(view):
-        ids = {each.call["call"] for each in shown.messages if each.call is not None}
+        ids = {each.call["call"] for each in conversation.messages if each.call is not None}
         calls = [call for call in calls if call["call"] in ids]
 
     def fill() -> None:
-        with written("div", "stack"):
+        with fragment("div", "stack"):
             for call in calls:
-                call_fold(view.run.run, _named(call), call, shown.call_before(call))
+                add_call(view.run.run, _describe_call(call), call, conversation.call_before(call))
 
     with element("section", "card"):
-        late(f"All calls ({len(calls)})", fill)
+        lazy_details(f"All calls ({len(calls)})", fill)
 
 
-def _named(call: Mapping[str, Any]) -> str:
+def _describe_call(call: Mapping[str, Any]) -> str:
     parts = [call["role"] if call["node"] in (call["role"], None) else f"{call['role']} in {call['node']}"]
     parts += [f"asked again ({call['ask']})"] if call["ask"] > 1 else []
     parts += [f"judging {call['judging']!r}"] if call["judging"] is not None else []

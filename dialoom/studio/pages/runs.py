@@ -12,15 +12,15 @@ from dialoom.errors import DialoomError
 from dialoom.runs.control import RunProgress
 from dialoom.runs.store import Status, Usage
 from dialoom.settings import Budget
-from dialoom.studio import wording
+from dialoom.studio.background import ProgressMonitor
+from dialoom.studio.components import badge, card, element, figure, link, table, table_row, text
+from dialoom.studio.formatting import ABSENT, UNKNOWN, format_count, format_duration, format_money, format_short
 from dialoom.studio.page import Page, View
-from dialoom.studio.parts import badge, card, cells, element, figure, link, table, text
-from dialoom.studio.shell import problem
+from dialoom.studio.shell import show_error
 from dialoom.studio.studio import StudioRun
-from dialoom.studio.watching import Watch
 from dialoom.text import counted
 
-_EVERY = 1.0
+_UPDATE_SECONDS = 1.0
 """Seconds between updates of a browser; the file is read once for all browsers."""
 
 Refresh = Callable[[RunProgress], None]
@@ -30,7 +30,7 @@ Refresh = Callable[[RunProgress], None]
 async def build(view: View) -> None:
     """Build the page of all runs."""
     runs = [*view.studio.runs.values()]
-    await asyncio.gather(*(run.watch.look() for run in runs), return_exceptions=True)  # each card shows its own error
+    await asyncio.gather(*(run.monitor.read() for run in runs), return_exceptions=True)  # each card shows its own error
     text("h1", counted(len(runs), "runs"), "hidden-label")
     with element("div", "cards"):
         for run in runs:
@@ -38,61 +38,63 @@ async def build(view: View) -> None:
                 try:
                     await _add_run(view, run)
                 except DialoomError as error:
-                    problem(error)
+                    show_error(error)
 
 
 async def _add_run(view: View, run: StudioRun) -> None:
     config = run.run.config
     with element("div", "section-head"):
         with element("h2"):
-            link(run.name, view.path(RUN_PAGE.path, run=run.name))
+            link(run.name, view.url_for(RUN_PAGE.path, run=run.name))
         text("span", f"{config.recipe} · seed {config.seed}", "quiet small")
-    refreshes = [_add_progress(config.units), _figures(run.watch)]
+    refreshes = [_add_progress(config.units), _add_figures(run.monitor)]
     with element("div", "row-of small"):
-        link("Scenarios", view.path("/runs/{run}/scenarios", run=run.name))
-        link("Report", view.path("/runs/{run}/report", run=run.name))
-    await _watch(run, refreshes)
+        link("Scenarios", view.url_for("/runs/{run}/scenarios", run=run.name))
+        link("Report", view.url_for("/runs/{run}/report", run=run.name))
+    await _keep_updated(run, refreshes)
 
 
-async def build_one(view: View) -> None:
+async def build_run(view: View) -> None:
     """Build the page of one run."""
     run = view.run
-    progress, config = await run.watch.look(), run.run.config
+    progress, config = await run.monitor.read(), run.run.config
     with element("div", "section-head"):
         text("h1", run.name)
         text("span", f"{config.recipe} · seed {config.seed} · {run.run.path}", "quiet small said")
     with card():
-        refreshes = [_add_progress(config.units), _figures(run.watch)]
+        refreshes = [_add_progress(config.units), _add_figures(run.monitor)]
     refreshes += [
-        _budget(progress.bounds.limits.budget),
-        _usages("Calls by role", "role", lambda progress: _by_role(progress.status, config.model_names)),
-        _usages("Calls by model", "model", lambda progress: progress.by_model),
-        _causes(view),
+        _add_budget(progress.bounds.limits.budget),
+        _add_usage_table(
+            "Calls by role", "role", lambda progress: _collect_usage_by_role(progress.status, config.model_names)
+        ),
+        _add_usage_table("Calls by model", "model", lambda progress: progress.by_model),
+        _add_causes(view),
     ]
-    await _watch(run, refreshes)
+    await _keep_updated(run, refreshes)
 
 
-async def _watch(run: StudioRun, refreshes: Sequence[Refresh]) -> None:
+async def _keep_updated(run: StudioRun, refreshes: Sequence[Refresh]) -> None:
     """Fill the parts of the page now, and update them while it is open; below them, show why this has failed."""
 
-    async def look() -> None:
-        progress = await run.watch.look()
+    async def refresh_all() -> None:
+        progress = await run.monitor.read()
         for refresh in refreshes:
             refresh(progress)
 
     async def update() -> None:
-        words = ""
+        message = ""
         try:
-            await look()
+            await refresh_all()
         except DialoomError as error:
-            words = f"The figures of {run.name} are not updated: {error}"
-        if stopped.text != words:
-            stopped.set_text(words)
-            stopped.classes(replace="problem" if words else "")
+            message = f"The figures of {run.name} are not updated: {error}"
+        if error_box.text != message:
+            error_box.set_text(message)
+            error_box.classes(replace="problem" if message else "")
 
-    stopped = text("div", "", "", role="alert")
+    error_box = text("div", "", "", role="alert")
     await update()
-    ui.timer(_EVERY, update)
+    ui.timer(_UPDATE_SECONDS, update)
 
 
 def _add_progress(units: str) -> Refresh:
@@ -106,8 +108,8 @@ def _add_progress(units: str) -> Refresh:
 
     def refresh(progress: RunProgress) -> None:
         status = progress.status
-        words, kind = _state(progress)
-        state.set_text(words)
+        label, kind = _describe_state(progress)
+        state.set_text(label)
         state.classes(replace=f"badge {kind}")
         done.set_text(f"{status.done:,} of {status.total:,} {units} done")
         failed.set_text(f"{status.failed:,} failed" if status.failed else "")
@@ -118,7 +120,7 @@ def _add_progress(units: str) -> Refresh:
     return refresh
 
 
-def _state(progress: RunProgress) -> tuple[str, str]:
+def _describe_state(progress: RunProgress) -> tuple[str, str]:
     """Return the run's state as a word, and the word's style."""
     if progress.is_played:
         return "playing" if progress.status.pending else "in use", "accent live"
@@ -129,7 +131,7 @@ def _state(progress: RunProgress) -> tuple[str, str]:
     return "done", "good"
 
 
-def _figures(watch: Watch) -> Refresh:
+def _add_figures(monitor: ProgressMonitor) -> Refresh:
     """Add the most important figures."""
     with element("dl", "figures"):
         rate, left = figure("rate", "", "")
@@ -140,21 +142,21 @@ def _figures(watch: Watch) -> Refresh:
         (unparsed,) = figure("unparsed", "")
 
     def refresh(progress: RunProgress) -> None:
-        usage, now = progress.status.usage, watch.rate
-        rate.set_text(wording.ABSENT if now is None else f"{now.scenarios * 60:,.1f}/min")
-        left.set_text(_left(progress.status.pending, 0.0 if now is None else now.scenarios))
-        in_flight.set_text(_in_flight(usage, progress))
+        usage, rates = progress.status.usage, monitor.rates
+        rate.set_text(ABSENT if rates is None else f"{rates.scenarios * 60:,.1f}/min")
+        left.set_text(_format_time_left(progress.status.pending, 0.0 if rates is None else rates.scenarios))
+        in_flight.set_text(_format_in_flight(usage, progress))
         lost = f"{counted(usage.unanswered, 'calls')} lost" if usage.unanswered and not progress.is_played else ""
         waiting.set_text(
             f"{counted(progress.status.leased, 'scenarios')} in workers, not counted yet"
             if progress.status.leased
             else lost
         )
-        cost.set_text(wording.money(usage.cost))
-        cost_rate.set_text("" if now is None or now.cost is None else f"{wording.money(now.cost * 3600)}/h")
-        tokens.set_text(_tokens(usage))
-        token_rate.set_text("" if now is None or now.tokens is None else f"{now.tokens:,.0f}/s")
-        calls.set_text(wording.short(usage.calls))
+        cost.set_text(format_money(usage.cost))
+        cost_rate.set_text("" if rates is None or rates.cost is None else f"{format_money(rates.cost * 3600)}/h")
+        tokens.set_text(_format_tokens(usage))
+        token_rate.set_text("" if rates is None or rates.tokens is None else f"{rates.tokens:,.0f}/s")
+        calls.set_text(format_short(usage.calls))
         attempts = sum(each.attempts for each in progress.bounds.failed_attempts.values())
         troubles.set_text(f"{counted(attempts, 'attempts')} failed" if attempts else "")
         unparsed.set_text(f"{progress.unparsed:,}")
@@ -162,28 +164,28 @@ def _figures(watch: Watch) -> Refresh:
     return refresh
 
 
-def _in_flight(usage: Usage, progress: RunProgress) -> str:
+def _format_in_flight(usage: Usage, progress: RunProgress) -> str:
     if not progress.is_played:
-        return wording.ABSENT
-    return wording.UNKNOWN if progress.status.leased else f"{usage.unanswered:,}"
+        return ABSENT
+    return UNKNOWN if progress.status.leased else f"{usage.unanswered:,}"
 
 
-def _left(pending: int, rate: float) -> str:
-    return f"{wording.span(pending / rate)} left" if pending and rate else ""
+def _format_time_left(pending: int, rate: float) -> str:
+    return f"{format_duration(pending / rate)} left" if pending and rate else ""
 
 
-def _tokens(usage: Usage) -> str:
+def _format_tokens(usage: Usage) -> str:
     if usage.input_tokens is None or usage.output_tokens is None:
-        return wording.UNKNOWN
-    return wording.short(usage.input_tokens + usage.output_tokens)
+        return UNKNOWN
+    return format_short(usage.input_tokens + usage.output_tokens)
 
 
-def _budget(budget: Budget) -> Refresh:
+def _add_budget(budget: Budget) -> Refresh:
     """Add the used part of each bound of the budget; without bounds, add nothing."""
     if not budget.is_bounded:
         return lambda _progress: None
-    most = {"calls": budget.max_calls, "tokens": budget.max_tokens, "cost": budget.max_cost}
-    bounds = {name: float(value) for name, value in most.items() if value is not None}
+    limits = {"calls": budget.max_calls, "tokens": budget.max_tokens, "cost": budget.max_cost}
+    bounds = {name: float(value) for name, value in limits.items() if value is not None}
     shown = []
     with card("Budget"), element("div", "stack"):
         for _ in bounds:
@@ -194,11 +196,11 @@ def _budget(budget: Budget) -> Refresh:
             shown.append((label, meter, bar))
 
     def refresh(progress: RunProgress) -> None:
-        taken: Any = progress.bounds.spend
+        spend: Any = progress.bounds.spend
         for (name, bound), (label, meter, bar) in zip(bounds.items(), shown, strict=True):
-            value = float(getattr(taken, name))
+            value = float(getattr(spend, name))
             label.set_text(
-                f"{wording.money(value)} of {wording.money(bound)}"
+                f"{format_money(value)} of {format_money(bound)}"
                 if name == "cost"
                 else f"{value:,.0f} of {bound:,.0f} {name}"
             )
@@ -221,47 +223,49 @@ _COLUMNS = (
 )
 
 
-def _usages(title: str, what: str, read: Callable[[RunProgress], Mapping[str, Usage]]) -> Refresh:
+def _add_usage_table(title: str, heading: str, read: Callable[[RunProgress], Mapping[str, Usage]]) -> Refresh:
     """Add a table of usage with a row for each name; rows of later names are added when they appear."""
     rows: dict[str, list[Any]] = {}
     with element("section"):
         with element("div", "section-head"):
             text("h2", title)
-        with table([(what, False), *((name, name != "incomplete replies") for name in _COLUMNS)], title) as body:
+        with table([(heading, False), *((name, name != "incomplete replies") for name in _COLUMNS)], title) as body:
             pass
 
     def refresh(progress: RunProgress) -> None:
         for name, usage in read(progress).items():
             if name not in rows:
                 with body:
-                    rows[name] = cells([(name, False), *(("", column != "incomplete replies") for column in _COLUMNS)])
-            for cell, words in zip(rows[name][1:], _usage_cells(usage, progress), strict=True):
-                cell.set_text(words)
+                    rows[name] = table_row(
+                        [(name, False), *(("", column != "incomplete replies") for column in _COLUMNS)]
+                    )
+            for cell, message in zip(rows[name][1:], _format_usage(usage, progress), strict=True):
+                cell.set_text(message)
 
     return refresh
 
 
-def _by_role(status: Status, roles: Iterable[str]) -> dict[str, Usage]:
+def _collect_usage_by_role(status: Status, roles: Iterable[str]) -> dict[str, Usage]:
     """Return the usage of each role, called or not, and of each later set of judgements."""
     usages = {role: status.by_role.get(role, Usage()) for role in roles}
     return usages | dict(status.by_role) | {f"judging {name}": usage for name, usage in status.by_judging.items()}
 
 
-def _usage_cells(usage: Usage, progress: RunProgress) -> list[str]:
+def _format_usage(usage: Usage, progress: RunProgress) -> list[str]:
     return [
-        wording.count(usage.calls),
-        _in_flight(usage, progress),
-        wording.count(usage.failed),
-        wording.count(usage.replays),
-        wording.count(usage.input_tokens),
-        wording.count(usage.cached_tokens),
-        wording.count(usage.output_tokens),
-        wording.money(usage.cost),
-        ", ".join(f"{number:,} {what}" for what, number in usage.broken_off.items()),
+        format_count(usage.calls),
+        _format_in_flight(usage, progress),
+        format_count(usage.failed),
+        format_count(usage.replays),
+        format_count(usage.input_tokens),
+        format_count(usage.cached_tokens),
+        format_count(usage.output_tokens),
+        format_money(usage.cost),
+        ", ".join(f"{number:,} {heading}" for heading, number in usage.broken_off.items()),
     ]
 
 
-def _causes(view: View) -> Refresh:
+def _add_causes(view: View) -> Refresh:
     """Add the causes of failures, updated live, with an example of each."""
     section = element("section")
     shown: list[Any] = []
@@ -286,10 +290,10 @@ def _causes(view: View) -> Refresh:
                         text("td", cause.error[:400], "said")
                         with element("td", "nowrap"):
                             target = "/runs/{run}/scenarios/{scenario}"
-                            link(f"number {cause.first + 1:,}", view.path(target, scenario=cause.first + 1))
+                            link(f"number {cause.first + 1:,}", view.url_for(target, scenario=cause.first + 1))
 
     return refresh
 
 
 PAGE = Page("/", "Runs", "studio", build)
-RUN_PAGE = Page("/runs/{run}", "Progress", "run", build_one, is_wide=False)
+RUN_PAGE = Page("/runs/{run}", "Progress", "run", build_run, is_wide=False)

@@ -21,14 +21,14 @@ Action = Callable[[Stepper, Callable[[Stop], None]], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class Position:
     """A position: a branch and a checkpoint's number; `None` as number means the branch's current checkpoint."""
 
     branch: str = "main"
     number: int | None = None
 
 
-def reason_read_only(path: Path) -> str:
+def find_read_only_reason(path: Path) -> str:
     """Return the reason why a file can only be read; empty if it can be written."""
     if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         return "This file is read-only, so you can view it but not change anything."
@@ -38,82 +38,84 @@ def reason_read_only(path: Path) -> str:
 
 
 @dataclass(slots=True)
-class Work:
+class RunningAction:
     """An action that is being carried out.
 
     Attributes:
-        passed: The number of passed stops.
+        passed_stops: The number of passed stops.
     """
 
     run: Run
     scenario: str
-    place: Spot
+    position: Position
     action: Action
-    passed: int = 0
-    _task: asyncio.Task[Spot] | None = None
-    _is_stopped: bool = False
+    passed_stops: int = 0
+    _task: asyncio.Task[Position] | None = None
+    _is_cancelled: bool = False
 
-    async def done(self) -> Spot:
+    async def execute(self) -> Position:
         """Carry out the action; return the position afterwards.
 
         Raises:
             DialoomError: If the action cannot be carried out, or another process writes the file.
-            asyncio.CancelledError: If the action was stopped.
+            asyncio.CancelledError: If the action was cancelled.
         """
-        return await asyncio.to_thread(lambda: asyncio.run(self._carried_out()))
+        return await asyncio.to_thread(lambda: asyncio.run(self._run_task()))
 
-    def stop(self) -> None:
+    def cancel(self) -> None:
         """Cancel the action; answered calls are kept."""
-        self._is_stopped = True
+        self._is_cancelled = True
         if self._task is not None:
             self._task.get_loop().call_soon_threadsafe(self._task.cancel)
 
-    async def _carried_out(self) -> Spot:
-        self._task = asyncio.ensure_future(self._act())
-        if self._is_stopped:
+    async def _run_task(self) -> Position:
+        self._task = asyncio.ensure_future(self._perform())
+        if self._is_cancelled:
             self._task.cancel()
         return await self._task
 
-    async def _act(self) -> Spot:
-        async with self.run.step(self.scenario, branch=self.place.branch) as stepper:
-            if self.place.number is not None and (await stepper.here()).number != self.place.number:
-                await stepper.goto(self.place.number)
-            result = await self.action(stepper, self._pass)
-            now = result if isinstance(result, Stepper) else stepper
-            return Spot(now.branch, (await now.here()).number)
+    async def _perform(self) -> Position:
+        async with self.run.step(self.scenario, branch=self.position.branch) as stepper:
+            if self.position.number is not None and (await stepper.here()).number != self.position.number:
+                await stepper.goto(self.position.number)
+            result = await self.action(stepper, self._count_stop)
+            last = result if isinstance(result, Stepper) else stepper
+            return Position(last.branch, (await last.here()).number)
 
-    def _pass(self, _stop: Stop) -> None:
-        self.passed += 1
+    def _count_stop(self, _stop: Stop) -> None:
+        self.passed_stops += 1
 
 
 def begin() -> Action:
     """Open the conversation, which writes its initial state to the file."""
-    return lambda stepper, _tell: stepper.here()
+    return lambda stepper, _on_stop: stepper.here()
 
 
-def go_on() -> Action:
+def step_forward() -> Action:
     """Go one step forward: to the next recorded checkpoint or, if there is none, by playing a step."""
-    return lambda stepper, _tell: stepper.step()
+    return lambda stepper, _on_stop: stepper.step()
 
 
-def play_on(*conditions: str) -> Action:
+def play_until(*conditions: str) -> Action:
     """Play until a condition is met, or to the end."""
-    return lambda stepper, tell: stepper.run([stepper.condition(each) for each in conditions if each.strip()], tell)
+    return lambda stepper, on_stop: stepper.run(
+        [stepper.condition(condition) for condition in conditions if condition.strip()], on_stop
+    )
 
 
-def say(who: str, words: str) -> Action:
+def say(who: str, reply: str) -> Action:
     """Use a given text as a role's reply in the next step."""
-    return lambda stepper, _tell: stepper.say(who, words)
+    return lambda stepper, _on_stop: stepper.say(who, reply)
 
 
 def ask_instead(who: str, messages: Sequence[ChatMessage]) -> Action:
     """Play the next step with an edited request."""
-    return lambda stepper, _tell: stepper.ask_instead(who, messages)
+    return lambda stepper, _on_stop: stepper.ask_instead(who, messages)
 
 
 def edit(path: str, value: str) -> Action:
     """Set a value in the state; it is parsed as JSON if possible, and otherwise used as text."""
-    return lambda stepper, _tell: stepper.edit(path.strip(), parsed_value(value))
+    return lambda stepper, _on_stop: stepper.edit(path.strip(), parsed_value(value))
 
 
 def exchange(role: str, model: str) -> Action:
@@ -126,19 +128,19 @@ def exchange(role: str, model: str) -> Action:
         raise RunError(
             f"model {model!r:.80} is code on this machine, which cannot be selected in a browser; use the terminal"
         )
-    return lambda stepper, _tell: stepper.exchange(role, model)
+    return lambda stepper, _on_stop: stepper.exchange(role, model)
 
 
 def resample() -> Action:
     """Request new replies in the steps after this position."""
-    return lambda stepper, _tell: stepper.resample()
+    return lambda stepper, _on_stop: stepper.resample()
 
 
 def fork(name: str) -> Action:
     """Fork a branch at this position, and switch to it."""
-    return lambda stepper, _tell: stepper.fork(name)
+    return lambda stepper, _on_stop: stepper.fork(name)
 
 
 def promote() -> Action:
     """Make the end of this branch the scenario's outcome."""
-    return lambda stepper, _tell: stepper.promote()
+    return lambda stepper, _on_stop: stepper.promote()
