@@ -16,8 +16,8 @@ from dialoom.graphs.outcome import ENVIRONMENT, count_dialogue_faults
 from dialoom.runs.errors import RunError, TrustError
 from dialoom.runs.export import ExportRequest, Soundness, write
 from dialoom.runs.export.rows import named
-from dialoom.runs.reading.conversations import faulty_calls
-from dialoom.runs.reading.scenarios import mean_scores, selected
+from dialoom.runs.reading.conversations import find_faulty_calls
+from dialoom.runs.reading.scenarios import mean_scores, select_episodes
 from dialoom.runs.report.reported import OFFLINE, offline_roles
 from dialoom.runs.store import RunFile
 
@@ -148,7 +148,7 @@ def _faults_by_call(run: RunFile) -> dict[int, str]:
     found: dict[int, str] = {}
     with suppress(TrustError):
         for position in run.unsound():
-            joined = faulty_calls(run, position, run.calls_of(position), run.outcome(position))
+            joined = find_faulty_calls(run, position, run.calls_of(position), run.outcome(position))
             found |= {row: ", ".join(fault.kind for fault in faults) for row, faults in joined.faults.items()}
     return found
 
@@ -166,7 +166,7 @@ def _beside(taken: Collection[str], kind: str, values: Mapping[str, Any]) -> dic
 
 
 def _numbered(run: RunFile, judging: str | None, where: str | None) -> Iterator[tuple[int, Any]]:
-    for episode in selected(run, judging, where):
+    for episode in select_episodes(run, judging, where):
         yield run.resolve(episode.id) + 1, episode
 
 

@@ -14,7 +14,7 @@ from dialoom.graphs.transcript_rows import TRANSCRIPT
 from dialoom.roles.binding import OBJECT_PREFIX, Bindings, ModelBinding, bind
 from dialoom.runs.control import Ended
 from dialoom.runs.errors import RunError
-from dialoom.runs.reading.scenarios import selected
+from dialoom.runs.reading.scenarios import select_episodes
 from dialoom.runs.store import RunFile
 from dialoom.settings import ModelLike, Players, PlayerSettings
 
@@ -41,7 +41,7 @@ def drawn_to_judge(run: RunFile, sample: int | None, where: str | None) -> froze
     recipe, seed = run.recipe, run.config.seed
     found = [
         each.id
-        for each in selected(run, None, where)
+        for each in select_episodes(run, None, where)
         if each.state == "done" and is_to_judge(recipe, run.scenario(recipe, run.resolve(each.id)), each.outcome)
     ]
     if not found:

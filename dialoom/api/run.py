@@ -17,14 +17,20 @@ from dialoom.runs.configuration.recipes import find_recipe
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.control import RunProgress
 from dialoom.runs.errors import RunError, TrustError
-from dialoom.runs.reading.conversations import Conversation, RequestDiff, conversation, faulty_calls, request_diff
+from dialoom.runs.reading.conversations import (
+    Conversation,
+    RequestDiff,
+    diff_requests,
+    find_faulty_calls,
+    load_conversation,
+)
 from dialoom.runs.reading.scenarios import (
-    all_scenarios,
     check_selection,
-    neighbours,
-    scenario_page,
+    find_neighbours,
+    iter_scenarios,
+    load_page,
     search_messages,
-    selected,
+    select_episodes,
 )
 from dialoom.runs.reading.search_index import ignore_progress
 from dialoom.runs.report import Report
@@ -222,7 +228,7 @@ class RunReader:
             OutputError: If the index cannot be written.
         """
         return self._read(
-            lambda file: scenario_page(file, query, where, search, offset, limit, on_progress or ignore_progress)
+            lambda file: load_page(file, query, where, search, offset, limit, on_progress or ignore_progress)
         )
 
     def figures(
@@ -248,7 +254,7 @@ class RunReader:
             StoreError: If there is no such set.
         """
         with self._opened() as file:
-            yield from all_scenarios(file, judging, where, sort, is_descending)
+            yield from iter_scenarios(file, judging, where, sort, is_descending)
 
     def search(self, words: str, on_progress: Callable[[str, int, int], None] | None = None) -> dict[int, str]:
         """Return each scenario's first message that contains the words, by position; see `search` of `scenarios`.
@@ -273,7 +279,7 @@ class RunReader:
         Raises:
             RunError, StoreError, OutputError: In the same cases as `scenarios`, or if there is no such scenario.
         """
-        return self._read(lambda file: neighbours(file, scenario, query, where, search))
+        return self._read(lambda file: find_neighbours(file, scenario, query, where, search))
 
     def choices(self) -> Choices:
         """Return the values by which a `ScenarioQuery` can filter, with the number of scenarios that have each."""
@@ -297,7 +303,7 @@ class RunReader:
             RunError: If the expression is wrong.
         """
         with self._opened() as file:
-            yield from selected(file, judging, where)
+            yield from select_episodes(file, judging, where)
 
     def episode(self, scenario: str | int, judging: str | None = None) -> RecordedEpisode | None:
         """Return the result of one scenario; `None` while it is pending.
@@ -327,7 +333,7 @@ class RunReader:
         Raises:
             StoreError: If there is no such scenario or set.
         """
-        return self._read(lambda file: conversation(file, scenario, judging))
+        return self._read(lambda file: load_conversation(file, scenario, judging))
 
     def dialogue(self, scenario: str | int, judging: str | None = None) -> dict[str, Any]:
         """Return a scenario's row of the `dialogues` export with its `state`, finished or not; see `episode`."""
@@ -350,7 +356,7 @@ class RunReader:
         with self._opened() as file:
             position = file.resolve(str(scenario))
             calls, episode = file.calls_of(position), file.episode(position) or file.so_far(position)
-            found = faulty_calls(file, position, calls, episode.outcome)
+            found = find_faulty_calls(file, position, calls, episode.outcome)
         return [
             {**call, "rejected": call["call"] in found.rejected, "faults": found.faults.get(call["call"], [])}
             for call in calls
@@ -371,7 +377,7 @@ class RunReader:
         Raises:
             RunError: If there is no such call.
         """
-        return self._read(lambda file: request_diff(file, call, before))
+        return self._read(lambda file: diff_requests(file, call, before))
 
     def label(
         self, scenario: str | int, item: str, annotator: str, label: str | float, *, path: PathLike | None = None

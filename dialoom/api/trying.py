@@ -17,7 +17,7 @@ from dialoom.grouping import grouped
 from dialoom.inputs import DataError, is_sqlite
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
-from dialoom.runs.reading.conversations import items_of
+from dialoom.runs.reading.conversations import iter_items
 from dialoom.runs.report.health import health_of, health_table
 from dialoom.runs.report.report import markdown
 from dialoom.runs.report.reported import add_offline_column, reported_runs
@@ -207,7 +207,7 @@ def _labels_in(source: Path, run: RunFile, judging: str) -> Labels:
     lines: dict[str, int] = {}
     for row in rows:
         episode = run.episode(run.resolve(row.id), judging)
-        items = items_of(episode, run.recipe) if episode is not None else ()
+        items = iter_items(episode, run.recipe) if episode is not None else ()
         judged = [each for each in items if each.judgement.metric not in checks]
         keys = [each.id.removeprefix(f"{row.id}/") for each in judged]
         unjudged = [each for each in subjects if not any(f"{key}/".startswith(f"{each}/") for key in keys)]

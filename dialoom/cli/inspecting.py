@@ -21,8 +21,8 @@ from dialoom.roles.binding import is_provider_model
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.errors import TrustError
-from dialoom.runs.reading.scenarios import scores_of
-from dialoom.runs.reading.search_index import snippet
+from dialoom.runs.reading.scenarios import scores_by_metric
+from dialoom.runs.reading.search_index import extract_snippet
 from dialoom.runs.report.differences import subject_of
 from dialoom.runs.report.health import Health, health_by_subject
 from dialoom.runs.store import OWN_JUDGEMENTS, CommonCall, JudgementSet, RecordedEpisode, Status, Usage
@@ -212,7 +212,7 @@ def list_scenarios(
             faults = None if episode.outcome.faults is None else count_dialogue_faults(episode.outcome.faults)
             scores = {
                 f"{metric}.{target}" if metric in several else metric: value
-                for metric, score in scores_of(episode).items()
+                for metric, score in scores_by_metric(episode).items()
                 for target, value in vars(score).items()
             }
             words = None if texts is None else texts[position]
@@ -227,7 +227,7 @@ def list_scenarios(
             figures = "".join(f"{cell:>{len(name)}} " for name, cell in shown.items())
             say(f"{position + 1:>7}  {episode.state:<8} {ending:<16} {figures}{episode.id}")
             if words is not None:
-                say(f"{'':>9}{snippet(words, search or '')}")
+                say(f"{'':>9}{extract_snippet(words, search or '')}")
         filters = {
             "--where": where,
             "--search": search,

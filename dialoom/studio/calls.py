@@ -50,7 +50,7 @@ def add_call(run: Run, summary: str, call: Mapping[str, Any], previous: Mapping[
 def _add_request(diff: RequestDiff) -> None:
     """Add the messages of a request; messages of the previous request are folded, and new ones are highlighted."""
     new_count = sum(each.mark == "new" for each in diff.messages)
-    if diff.has_before:
+    if diff.has_previous:
         removed_count = sum(each.mark == "gone" for each in diff.messages)
         count = counted(len(diff.messages) - removed_count, "messages")
         summary = f"request: {count}, {new_count} of them new since the previous call"
@@ -63,7 +63,7 @@ def _add_request(diff: RequestDiff) -> None:
         if is_unchanged:
             count = counted(len(messages), "messages")
             lazy_details(
-                f"{count} unchanged" if diff.has_before else f"{count} in between",
+                f"{count} unchanged" if diff.has_previous else f"{count} in between",
                 partial(_add_marked_messages, messages),
             )
         else:
@@ -106,7 +106,7 @@ def _add_marked_messages(messages: Sequence[MarkedMessage]) -> None:
 def _group_messages(diff: RequestDiff) -> list[tuple[bool, list[MarkedMessage]]]:
     """Return groups of consecutive messages, each unchanged or new; the middle of a first request is one group."""
     messages = list(diff.messages)
-    if not diff.has_before:
+    if not diff.has_previous:
         if len(messages) <= _MAX_UNABRIDGED_MESSAGES:
             return [(False, messages)]
         return [(False, messages[:2]), (True, messages[2:-2]), (False, messages[-2:])]

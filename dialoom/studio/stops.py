@@ -15,7 +15,7 @@ from dialoom.graphs import Judgement, Line, Outline
 from dialoom.graphs.outcome import ENVIRONMENT
 from dialoom.prompts.messages import format_call
 from dialoom.roles.gateway.calls import SAID
-from dialoom.runs.reading.conversations import Piece, word_diff
+from dialoom.runs.reading.conversations import TextPiece, diff_words
 from dialoom.runs.report.health import Health
 from dialoom.runs.stepping import Difference, Stop
 from dialoom.runs.stepping.stop import ABSENT, PLAYERS, Change, change_text, cost_text
@@ -147,7 +147,7 @@ def _add_lines(lines: Sequence[SpokenLine]) -> None:
             _add_line(line, None)
 
 
-def _add_line(line: SpokenLine, pieces: Sequence[Piece] | None) -> None:
+def _add_line(line: SpokenLine, pieces: Sequence[TextPiece] | None) -> None:
     role, content = line
     if role:
         text("span", role, "label")
@@ -204,7 +204,7 @@ def _add_judgements(comparison: Difference, health: Mapping[str, Health]) -> Non
 
 def _add_line_pair(left: SpokenLine | None, right: SpokenLine | None) -> None:
     is_both = left is not None and right is not None and left[0] == right[0]
-    pieces = word_diff(left[1], right[1]) if is_both and left is not None and right is not None else (None, None)
+    pieces = diff_words(left[1], right[1]) if is_both and left is not None and right is not None else (None, None)
     for line, marked_pieces, side in ((left, pieces[0], "ours"), (right, pieces[1], "theirs")):
         with element("div", f"side spoken {side} {'' if line else 'nothing'}"):
             if line is not None:

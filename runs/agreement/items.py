@@ -19,8 +19,8 @@ from dialoom.errors import Advice
 from dialoom.graphs import Episode, Judgement, Recipe, WithJudging, WithLabels, stream
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
-from dialoom.runs.reading.conversations import Group, Item, items_of
-from dialoom.runs.reading.scenarios import selected
+from dialoom.runs.reading.conversations import Group, Item, iter_items
+from dialoom.runs.reading.scenarios import select_episodes
 from dialoom.runs.store import RunFile
 from dialoom.text import csv_cell
 
@@ -52,8 +52,8 @@ def iter_run_items(
             setting="judging",
         )
     recipe = run.recipe
-    for episode in selected(run, judging, where):
-        for item in items_of(episode, recipe):
+    for episode in select_episodes(run, judging, where):
+        for item in iter_items(episode, recipe):
             judged_metrics.add(item.judgement.metric)
             if not metrics or item.judgement.metric in metrics:
                 yield episode, item
@@ -268,7 +268,7 @@ def write_sample(
         for each in drawn:
             episode = run.episode(run.resolve(each.episode), judging)
             assert episode is not None, "a drawn scenario is finished, and stays so"
-            item = next(item for item in items_of(episode, recipe) if item.id == each.id)
+            item = next(item for item in iter_items(episode, recipe) if item.id == each.id)
             writer.writerow([*map(csv_cell, item_row(run, episode, item, known_scales)), *[""] * len(annotators)])
     return Sample(Counter(each.group for each in drawn), unscored, len({each.episode for each in drawn}))
 

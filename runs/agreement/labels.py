@@ -21,7 +21,7 @@ from dialoom.graphs import Episode, WithJudging
 from dialoom.inputs import DataError, read_text
 from dialoom.outputs import exclusive, text_output
 from dialoom.runs.errors import RunError
-from dialoom.runs.reading.conversations import Item, items_of
+from dialoom.runs.reading.conversations import Item, iter_items
 from dialoom.runs.store import RunFile
 from dialoom.runs.store.connections import Signature, signature
 from dialoom.text import cell_text, csv_cell
@@ -392,7 +392,7 @@ def _count_labels(
             labelled_items[each.position].add(each.item)
     for position, ids in labelled_items.items():
         episode = run.episode(position, judging)
-        items = items_of(episode, run.recipe) if episode is not None else ()
+        items = iter_items(episode, run.recipe) if episode is not None else ()
         item_ids = {item.id for item in items if not metrics or item.judgement.metric in metrics}
         if ids & item_ids:
             yield position, LabelProgress(len(ids & item_ids), len(item_ids))
@@ -402,7 +402,7 @@ def _iter_scenario_items(run: RunFile, position: int) -> Iterator[tuple[Episode,
     """Yield a finished scenario's items from all its sets of judgements, the oldest set last."""
     for judging in reversed(run.judgement_sets()):
         if (episode := run.episode(position, judging.name)) is not None and episode.state == "done":
-            yield from ((episode, item) for item in items_of(episode, run.recipe))
+            yield from ((episode, item) for item in iter_items(episode, run.recipe))
 
 
 def _is_annotator_column(title: str) -> bool:

@@ -15,8 +15,8 @@ from dialoom.graphs import Episode, Judgement, Table, WithJudging
 from dialoom.graphs.tables.statistics import MIN_UNITS, RESAMPLES
 from dialoom.inputs import DataError
 from dialoom.runs.errors import RunError
-from dialoom.runs.reading.conversations import Group, Item, items_of
-from dialoom.runs.reading.scenarios import selected
+from dialoom.runs.reading.conversations import Group, Item, iter_items
+from dialoom.runs.reading.scenarios import select_episodes
 from dialoom.runs.report.rater_agreement import (
     MISSING,
     Codes,
@@ -209,7 +209,7 @@ class LabelledItems:
 
     def __init__(self, run: RunFile, labels: Labels, judging: str | None, where: str | None) -> None:
         self._run, self._labels, self._judging = run, labels, judging
-        self._selection = None if where is None else {episode.id for episode in selected(run, judging, where)}
+        self._selection = None if where is None else {episode.id for episode in select_episodes(run, judging, where)}
         self._unmatched = {(row.item, row.digest): row for row in labels.rows}
         self._known_scores: set[str] = set()
         self._judged_scores: dict[str, set[str]] = defaultdict(set)
@@ -291,7 +291,7 @@ class LabelledItems:
             self._known_scores |= {f"{check.metric}/{check.target}" for check in judging.checks}
             sets = (each.name for each in run.judgement_sets() if not each.members)
             for each in itertools.chain.from_iterable(map(run.episodes, sets)):
-                self._known_scores |= {_score_key(item.judgement) for item in items_of(each, run.recipe)}
+                self._known_scores |= {_score_key(item.judgement) for item in iter_items(each, run.recipe)}
         if not _names_score(row.item, scenario, self._known_scores):
             known = ", ".join(sorted(self._known_scores))
             raise DataError(

@@ -22,7 +22,7 @@ from dialoom.graphs.transcript_rows import (
 )
 from dialoom.inputs import DataError, check_regular
 from dialoom.roles import ModelBinding
-from dialoom.runs.reading.scenarios import selected
+from dialoom.runs.reading.scenarios import select_episodes
 from dialoom.runs.store import RunFile
 
 _LONGEST_FACET = 60
@@ -86,7 +86,7 @@ def run_dataset(file: RunFile, where: str | None = None) -> Dataset:
     """
 
     def dialogues() -> Iterator[DescribedDialogue]:
-        for episode in selected(file, None, where):
+        for episode in select_episodes(file, None, where):
             scenario, outcome = file.scenario(file.recipe, file.resolve(episode.id)), episode.outcome
             yield DescribedDialogue(
                 episode.id,

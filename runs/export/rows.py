@@ -18,7 +18,7 @@ from dialoom.graphs.outcome import EARLIER_ATTEMPTS, USER, USER_MODEL, Episode, 
 from dialoom.graphs.training_rows import exporters
 from dialoom.graphs.transcript import Transcript
 from dialoom.runs.errors import RunError
-from dialoom.runs.reading.scenarios import compile_expression, fault_kinds, mean_scores, selected
+from dialoom.runs.reading.scenarios import compile_expression, fault_kinds, mean_scores, select_episodes
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RecordedEpisode, RunFile
 from dialoom.settings import check_lists
 
@@ -276,7 +276,7 @@ class Rows:
 
     def _items(self, part: str, count: RowCount) -> Iterator[Any]:
         make = self._maker()
-        for episode in selected(self.run, self.judging.name if self.judging else None, self.request.where):
+        for episode in select_episodes(self.run, self.judging.name if self.judging else None, self.request.where):
             group = None if self._split_by is None else key_of(episode.facets, self._split_by)
             if self.test is not None and (group in self.test) != (part == TEST):
                 continue

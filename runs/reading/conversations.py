@@ -66,16 +66,16 @@ class Item:
         return Group(self.judgement.metric, self.judgement.target, self.judgement.turn is not None)
 
 
-def items_of(episode: Episode, recipe: Recipe | None = None) -> Iterator[Item]:
+def iter_items(episode: Episode, recipe: Recipe | None = None) -> Iterator[Item]:
     """Yield an episode's items in the order of its judgements; items that the recipe derives come last."""
-    seen: Counter[str] = Counter()
-    concluded = () if recipe is None else WithLabels.of(recipe).concluded(episode.outcome)
-    for judgement in (*episode.outcome.judgements, *concluded):
+    counts: Counter[str] = Counter()
+    derived = () if recipe is None else WithLabels.of(recipe).concluded(episode.outcome)
+    for judgement in (*episode.outcome.judgements, *derived):
         turn = "" if judgement.turn is None else f"/{judgement.turn}"
         id_ = f"{episode.id}/{judgement.metric}/{judgement.target}{turn}"
-        seen[id_] += 1
+        counts[id_] += 1
         # Rounds at the same depth of a tree have the same id, so a number in the order of the judgements is added.
-        yield Item(id_ if seen[id_] == 1 else f"{id_}#{seen[id_]}", judgement)
+        yield Item(id_ if counts[id_] == 1 else f"{id_}#{counts[id_]}", judgement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +83,14 @@ class SpokenMessage:
     """A message with its faults, judgements and call.
 
     Attributes:
-        place: Its index among the messages, from 0.
+        index: Its index among the messages, from 0.
         faults: The faults in it.
         judged: The judgements of the turn that ends with it.
         call: The call whose reply the message is, as returned by `RunFile.calls`; `None` if no model of this scenario
             wrote it.
     """
 
-    place: int
+    index: int
     line: Line
     faults: Sequence[DialogueFault]
     judged: Sequence[Item]
@@ -103,7 +103,7 @@ class Conversation:
 
     Attributes:
         number: The scenario's number in the plan, from 1.
-        of: The number of planned scenarios.
+        total: The number of planned scenarios.
         scenario: The scenario as planned.
         judging: The set of judgements that is shown with it; `None` if there is none.
         messages: The messages.
@@ -114,7 +114,7 @@ class Conversation:
     """
 
     number: int
-    of: int
+    total: int
     scenario: Scenario
     episode: RecordedEpisode
     judging: str | None
@@ -127,7 +127,7 @@ class Conversation:
     def first_calls(self) -> dict[str, Call]:
         """Return each role's first answered call in the run itself, which shows what the role knows at first."""
         found: dict[str, Call] = {}
-        for call in own_calls(self.calls):
+        for call in select_own_calls(self.calls):
             found.setdefault(call["role"], call)
         return found
 
@@ -142,7 +142,7 @@ class Conversation:
         return None
 
 
-def conversation(run: RunFile, scenario: str | int, judging: str | None = None) -> Conversation:
+def load_conversation(run: RunFile, scenario: str | int, judging: str | None = None) -> Conversation:
     """Return a scenario's conversation, with one set of judgements.
 
     Args:
@@ -154,59 +154,63 @@ def conversation(run: RunFile, scenario: str | int, judging: str | None = None) 
         StoreError: If there is no such scenario or set.
         RunError: If the run's recipe cannot be loaded.
     """
-    position, chosen = run.resolve(str(scenario)), run.judgement_set(judging)
+    position, judgement_set = run.resolve(str(scenario)), run.judgement_set(judging)
     episode = run.episode(position, judging) or run.so_far(position)
     outcome, calls = episode.outcome, run.calls_of(position)
     faults = outcome.faults or ()
-    call_of = calls_by_message(outcome.messages, calls, run.recipe)
-    judged = grouped((_last_message(episode, item), item) for item in items_of(episode))
+    call_of = match_calls(outcome.messages, calls, run.recipe)
+    items = grouped((_find_last_message(episode, item), item) for item in iter_items(episode))
     return Conversation(
         number=position + 1,
-        of=run.planned,
+        total=run.planned,
         scenario=run.scenario(run.recipe, position),
         episode=episode,
-        judging=None if chosen is None else chosen.name,
+        judging=None if judgement_set is None else judgement_set.name,
         messages=[
             SpokenMessage(
-                place,
+                index,
                 line,
-                [fault for fault in faults if fault.message == place],
-                judged.get(place, ()),
-                call_of.get(place),
+                [fault for fault in faults if fault.message == index],
+                items.get(index, ()),
+                call_of.get(index),
             )
-            for place, line in enumerate(outcome.messages)
+            for index, line in enumerate(outcome.messages)
         ],
         faults=[fault for fault in faults if fault.message is None or fault.message >= len(outcome.messages)],
-        judged=judged.get(None, ()),
+        judged=items.get(None, ()),
         calls=calls,
         outline=WithOutline.of(run.recipe).outline(episode),
     )
 
 
-def own_calls(calls: Iterable[Call]) -> list[Call]:
+def select_own_calls(calls: Iterable[Call]) -> list[Call]:
     """Return the answered calls from which the outcome results, without calls of later judges and other branches."""
-    own = (call for call in calls if call["judging"] is None and call["branch"] is None and call["reply"] is not None)
-    return sorted(own, key=lambda call: (call["step"], call["node"], call["ordinal"], call["ask"]))
+    selected = (
+        call for call in calls if call["judging"] is None and call["branch"] is None and call["reply"] is not None
+    )
+    return sorted(selected, key=lambda call: (call["step"], call["node"], call["ordinal"], call["ask"]))
 
 
-def calls_by_message(messages: Sequence[Line], calls: Iterable[Call], recipe: Recipe) -> dict[int, Call]:
+def match_calls(messages: Sequence[Line], calls: Iterable[Call], recipe: Recipe) -> dict[int, Call]:
     """Return the call that wrote each message, by the message's index; messages that no call wrote are left out."""
-    left, found = own_calls(calls), dict[int, Call]()
-    lines = {place: line for place, line in enumerate(messages) if line.tool_call_id is None}
-    for says in (
+    remaining, found = select_own_calls(calls), dict[int, Call]()
+    lines = {index: line for index, line in enumerate(messages) if line.tool_call_id is None}
+    for wrote in (
         _is_written_by,
         # the line equals a whole reply, even if it is shown under another role
         lambda call, line, _recipe: bool(line.content.strip()) and call["reply"].strip() == line.content.strip(),
     ):
-        for place, line in lines.items():
-            writer = next((number for number, call in enumerate(left) if says(call, line, recipe)), None)
-            if place not in found and writer is not None:
-                found[place] = left.pop(writer)
-    for role in {call["role"] for call in left}:  # a recipe may show a reply, such as a tool call, as different text
-        calls_left = [call for call in left if call["role"] == role]
-        places = [place for place, line in lines.items() if line.role == role and place not in found]
-        if len(places) == len(calls_left):
-            found.update(zip(places, calls_left, strict=True))
+        for index, line in lines.items():
+            writer = next((number for number, call in enumerate(remaining) if wrote(call, line, recipe)), None)
+            if index not in found and writer is not None:
+                found[index] = remaining.pop(writer)
+    for role in {
+        call["role"] for call in remaining
+    }:  # a recipe may show a reply, such as a tool call, as different text
+        role_calls = [call for call in remaining if call["role"] == role]
+        indices = [index for index, line in lines.items() if line.role == role and index not in found]
+        if len(indices) == len(role_calls):
+            found.update(zip(indices, role_calls, strict=True))
     return found
 
 
@@ -227,7 +231,7 @@ def _is_in_reply(text: str, role: str, reply: str, recipe: WithGate) -> bool:
     return text in reply or (role == USER and text == recipe.spoken(reply))
 
 
-def _last_message(episode: RecordedEpisode, item: Item) -> int | None:
+def _find_last_message(episode: RecordedEpisode, item: Item) -> int | None:
     """Return the index of the message that ends the judged turn; `None` if the whole conversation was judged."""
     if item.judgement.turn is None or not episode.outcome.messages:
         return None
@@ -251,7 +255,7 @@ _SpokenLine = tuple[GateLine, Sequence[GateLine]]
 """A line, and all lines before it."""
 
 
-def faulty_calls(run: RunFile, position: int, calls: Iterable[Call], outcome: Outcome) -> FaultyCalls:
+def find_faulty_calls(run: RunFile, position: int, calls: Iterable[Call], outcome: Outcome) -> FaultyCalls:
     """Return the faults of each of the run's own calls in a scenario.
 
     A fault refers to a line, and the line is matched to a call by its speaker and text; equal lines are matched to
@@ -268,61 +272,61 @@ def faulty_calls(run: RunFile, position: int, calls: Iterable[Call], outcome: Ou
         return found
     recipe = WithGate.of(run.recipe)
     scenario = run.scenario(run.recipe, position)
-    places = groupby(own_calls(calls), lambda call: (call["step"], call["node"], call["ordinal"]))
-    tries = [list(group) for _, group in places]
-    by_call = _lines_by_call([each[-1] for each in tries], list(_spoken_lines(recipe, scenario, outcome)), recipe)
+    places = groupby(select_own_calls(calls), lambda call: (call["step"], call["node"], call["ordinal"]))
+    attempts = [list(group) for _, group in places]
+    by_call = _match_lines([each[-1] for each in attempts], list(_iter_spoken_lines(recipe, scenario, outcome)), recipe)
     for fault in outcome.faults:
         for row, (spoken, _) in by_call.items():
             if (fault.who, fault.message, fault.where) == (spoken.role, spoken.message, spoken.where):
                 found.faults.setdefault(row, []).append(fault)
-    for row, place in _written_texts([each[-1] for each in tries], recipe.talks(scenario, outcome)):
+    for row, place in _match_written_texts([each[-1] for each in attempts], recipe.talks(scenario, outcome)):
         found.faults.setdefault(row, []).extend(fault for fault in outcome.faults if fault.where == place)
-    for each in tries:
-        taken = by_call.get(each[-1]["call"])
-        before = [Line(role=line.role, content=line.text) for line in taken[1]] if taken else outcome.messages
+    for each in attempts:
+        match = by_call.get(each[-1]["call"])
+        earlier = [Line(role=line.role, content=line.text) for line in match[1]] if match else outcome.messages
         # The last request of every attempt at a line was rejected, except that of the final attempt.
         blocks = {(call["ask"] - 1) // ASKS: call for call in each}
         for call in [blocks[number] for number in sorted(blocks)][:-1]:
             line = Line(role=USER, content=recipe.spoken(call["reply"]), finish_reason=call["finish_reason"])
             found.rejected.add(call["call"])
-            found.faults[call["call"]] = run.gate.find_line_faults(scenario, before, line)
+            found.faults[call["call"]] = run.gate.find_line_faults(scenario, earlier, line)
     return found
 
 
-def _spoken_lines(recipe: WithGate, scenario: Any, outcome: Outcome) -> Iterator[_SpokenLine]:
+def _iter_spoken_lines(recipe: WithGate, scenario: Any, outcome: Outcome) -> Iterator[_SpokenLine]:
     for talk in recipe.talks(scenario, outcome):
-        for place in range(talk.since, len(talk.lines)) if not talk.author else ():
-            yield talk.lines[place], talk.lines[:place]
+        for index in range(talk.since, len(talk.lines)) if not talk.author else ():
+            yield talk.lines[index], talk.lines[:index]
 
 
-def _written_texts(calls: Sequence[Call], talks: Iterable[Talk]) -> Iterator[tuple[int, str]]:
+def _match_written_texts(calls: Sequence[Call], talks: Iterable[Talk]) -> Iterator[tuple[int, str]]:
     """Yield the call that wrote, and the position of, each text that no role spoke.
 
     One reply may contain several texts, as JSON.
     """
     for talk in talks:
         for line in talk.checked_lines() if talk.author else ():
-            ways = (line.text, json.dumps(line.text)[1:-1], json.dumps(line.text, ensure_ascii=False)[1:-1])
+            forms = (line.text, json.dumps(line.text)[1:-1], json.dumps(line.text, ensure_ascii=False)[1:-1])
             rows = (
                 call["call"]
                 for call in calls
-                if call["role"] == talk.author and any(way in call["reply"] for way in ways)
+                if call["role"] == talk.author and any(form in call["reply"] for form in forms)
             )
             if (row := next(rows, None)) is not None:
                 yield row, line.where
 
 
-def _lines_by_call(calls: Sequence[Call], lines: Sequence[_SpokenLine], recipe: WithGate) -> dict[int, _SpokenLine]:
+def _match_lines(calls: Sequence[Call], lines: Sequence[_SpokenLine], recipe: WithGate) -> dict[int, _SpokenLine]:
     """Return the line that each call produced, by the call's row."""
     found: dict[int, _SpokenLine] = {}
-    for line, before in lines:
+    for line, earlier in lines:
         for call in calls:
             if (
                 call["call"] not in found
                 and call["role"] == line.role
                 and _is_in_reply(line.text, line.role, call["reply"], recipe)
             ):
-                found[call["call"]] = line, before
+                found[call["call"]] = line, earlier
                 break
     return found
 
@@ -345,21 +349,21 @@ class RequestDiff:
     Attributes:
         messages: The messages in order, with removed messages at their former places.
         tools: The names of the tools that the request offers.
-        has_before: Whether there is a previous request; otherwise no message is marked.
+        has_previous: Whether there is a previous request; otherwise no message is marked.
     """
 
     messages: Sequence[MarkedMessage]
     tools: Sequence[str]
-    has_before: bool
+    has_previous: bool
 
 
-def request_diff(run: RunFile, call: int, before: int | None = None) -> RequestDiff:
+def diff_requests(run: RunFile, call: int, previous: int | None = None) -> RequestDiff:
     """Return a call's exact request, compared with that of another call if one is given.
 
     Args:
         run: The run.
         call: The call's row in the ledger.
-        before: The row of the call with which to compare; `None` to mark nothing.
+        previous: The row of the call with which to compare; `None` to mark nothing.
 
     Raises:
         RunError: If there is no such call.
@@ -367,44 +371,44 @@ def request_diff(run: RunFile, call: int, before: int | None = None) -> RequestD
     request = run.request(call)
     if request is None:
         raise RunError(f"there is no call {call} in {run.path}")
-    earlier = None if before is None else run.request(before)
-    messages = message_diff((earlier or request).messages, request.messages)
+    earlier = None if previous is None else run.request(previous)
+    messages = diff_messages((earlier or request).messages, request.messages)
     return RequestDiff(messages, [get_tool_name(each) for each in request.tools], earlier is not None)
 
 
-def message_diff(before: Sequence[ChatMessage], now: Sequence[ChatMessage]) -> list[MarkedMessage]:
+def diff_messages(previous: Sequence[ChatMessage], current: Sequence[ChatMessage]) -> list[MarkedMessage]:
     """Return the messages of two requests, each marked as in both, only in the present or only in the previous one."""
-    old, new = ([json.dumps(message_identity(each)) for each in messages] for messages in (before, now))
+    old, new = ([json.dumps(message_identity(each)) for each in messages] for messages in (previous, current))
     found: list[MarkedMessage] = []
     for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind == "equal":
-            found += [MarkedMessage("same", each) for each in now[c:d]]
+            found += [MarkedMessage("same", each) for each in current[c:d]]
         else:
-            found += [MarkedMessage("gone", each) for each in before[a:b]]
-            found += [MarkedMessage("new", each) for each in now[c:d]]
+            found += [MarkedMessage("gone", each) for each in previous[a:b]]
+            found += [MarkedMessage("new", each) for each in current[c:d]]
     return found
 
 
-_WORDS = re.compile(r"\s+|[^\s]+")
-_MOST_WORDS = 4_000
+_WORD_OR_SPACE = re.compile(r"\s+|[^\s]+")
+_MAX_DIFF_WORDS = 4_000
 """The maximum number of words in two compared texts; longer ones are treated as entirely different."""
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """A part of a text, and whether the compared text contains it too."""
 
     text: str
     is_shared: bool
 
 
-def word_diff(left: str, right: str) -> tuple[list[Piece], list[Piece]]:
+def diff_words(left: str, right: str) -> tuple[list[TextPiece], list[TextPiece]]:
     """Return both texts split into pieces, each marked by whether the other text contains it too."""
-    ours, theirs = _WORDS.findall(left), _WORDS.findall(right)
-    if len(ours) + len(theirs) > _MOST_WORDS:
-        return [Piece(left, left == right)], [Piece(right, left == right)]
-    found: tuple[list[Piece], list[Piece]] = ([], [])
-    for kind, a, b, c, d in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
-        for pieces, words in ((found[0], ours[a:b]), (found[1], theirs[c:d])):
+    left_words, right_words = _WORD_OR_SPACE.findall(left), _WORD_OR_SPACE.findall(right)
+    if len(left_words) + len(right_words) > _MAX_DIFF_WORDS:
+        return [TextPiece(left, left == right)], [TextPiece(right, left == right)]
+    pieces: tuple[list[TextPiece], list[TextPiece]] = ([], [])
+    for kind, a, b, c, d in SequenceMatcher(None, left_words, right_words, autojunk=False).get_opcodes():
+        for side, words in ((pieces[0], left_words[a:b]), (pieces[1], right_words[c:d])):
             if words:
-                pieces.append(Piece("".join(words), kind == "equal"))
-    return found
+                side.append(TextPiece("".join(words), kind == "equal"))
+    return pieces

@@ -29,7 +29,7 @@ class NotYetError(UndefinedError):
     """The error for an index beyond the end of a list that may still grow."""
 
 
-class Unknown(StrictUndefined):
+class UndefinedName(StrictUndefined):
     """The error for an unknown name in an expression; the message lists the names that exist."""
 
     __slots__ = ()
@@ -49,7 +49,7 @@ class Unknown(StrictUndefined):
         return f"there is no {self._undefined_name!r}; {what}"
 
 
-class Absent(Undefined):
+class MissingValue(Undefined):
     """A missing value, such as an unparsed score. It is false, and so is every comparison with it."""
 
     __slots__ = ()
@@ -64,11 +64,11 @@ class Absent(Undefined):
 class _Environment(Sandbox):
     def getattr(self, obj: Any, attribute: str) -> Any:
         """Return an attribute. A part of a missing value is missing as well."""
-        return obj if isinstance(obj, Absent) else super().getattr(obj, attribute)
+        return obj if isinstance(obj, MissingValue) else super().getattr(obj, attribute)
 
 
-_ENVIRONMENT = _Environment(undefined=Unknown)
-_MOST_CHARACTERS = 1_000
+_ENVIRONMENT = _Environment(undefined=UndefinedName)
+_MAX_EXPRESSION_CHARACTERS = 1_000
 """The maximum length of an expression in characters, which limits the time to evaluate it."""
 
 
@@ -78,8 +78,8 @@ def compile_expression(text: str) -> tuple[Callable[[dict[str, Any]], Any], set[
     Raises:
         TemplateError: If it is invalid, or longer than 1,000 characters.
     """
-    if len(text) > _MOST_CHARACTERS:
-        raise TemplateSyntaxError(f"it has {len(text):,} characters; the maximum is {_MOST_CHARACTERS:,}", 1)
+    if len(text) > _MAX_EXPRESSION_CHARACTERS:
+        raise TemplateSyntaxError(f"it has {len(text):,} characters; the maximum is {_MAX_EXPRESSION_CHARACTERS:,}", 1)
     return _ENVIRONMENT.expression(text)
 
 
@@ -111,32 +111,32 @@ _TEXT_NAMES = frozenset({"lines", "messages", "judgements"})
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
-def _number_of(text: str) -> float | None:
+def _parse_number(text: str) -> float | None:
     """Return the number that a text represents; `None` if it is not a number."""
-    shown = text.strip()
-    if not _NUMBER.fullmatch(shown):
+    stripped = text.strip()
+    if not _NUMBER.fullmatch(stripped):
         return None
-    return int(shown) if shown.lstrip("+-").isdigit() else float(shown)
+    return int(stripped) if stripped.lstrip("+-").isdigit() else float(stripped)
 
 
-def _ordering(compare: Callable[[Any, Any], bool]) -> Callable[[str, Any], Any]:
+def _make_comparison(compare: Callable[[Any, Any], bool]) -> Callable[[str, Any], Any]:
     """Return a function that compares a facet's text with a number or with another string."""
 
-    def method(self: str, other: Any) -> Any:
-        own, number = _number_of(self), _number_of(other) if isinstance(other, str) else other
-        is_word = own is None and self.strip()
+    def compare_with(self: str, other: Any) -> Any:
+        own_number, number = _parse_number(self), _parse_number(other) if isinstance(other, str) else other
+        is_word = own_number is None and self.strip()
         if isinstance(other, str) and (is_word or number is None):
             return compare(str(self), str(other))
         if not isinstance(number, int | float):
             return NotImplemented
         if is_word:
             raise TypeError(f"{str(self)!r} is not a number, but is compared with {other!r}")
-        return own is not None and compare(own, number)
+        return own_number is not None and compare(own_number, number)
 
-    return method
+    return compare_with
 
 
-class Cell(str):
+class FacetText(str):
     """A facet's text, such as a cell of a CSV file. If the text represents a number, it can be compared with numbers.
 
     Two texts are equal only if they are identical, so "007" differs from "7". Comparisons of an empty text with a
@@ -145,11 +145,11 @@ class Cell(str):
 
     __slots__ = ()
 
-    __lt__, __le__, __gt__, __ge__ = map(_ordering, (operator.lt, operator.le, operator.gt, operator.ge))
+    __lt__, __le__, __gt__, __ge__ = map(_make_comparison, (operator.lt, operator.le, operator.gt, operator.ge))
 
     def __eq__(self, other: object) -> bool:
         """Return whether this is the same text, or represents the same number."""
-        return _number_of(self) == other if isinstance(other, int | float) else str.__eq__(self, other)
+        return _parse_number(self) == other if isinstance(other, int | float) else str.__eq__(self, other)
 
     def __ne__(self, other: object) -> bool:
         """Return whether this is a different text, or a non-empty text that does not represent this number."""
@@ -165,9 +165,9 @@ class Score(float):
         """Create the score as the mean over the judgements that have a score."""
         by_target = grouped((each.target, float(each.score)) for each in judgements if each.score is not None)
         values = [value for values in by_target.values() for value in values]
-        made = super().__new__(cls, sum(values) / len(values))
-        made.__dict__.update({target: sum(each) / len(each) for target, each in by_target.items()})
-        return made
+        score = super().__new__(cls, sum(values) / len(values))
+        score.__dict__.update({target: sum(each) / len(each) for target, each in by_target.items()})
+        return score
 
 
 def fault_kinds(recipe: Recipe) -> list[str]:
@@ -180,10 +180,10 @@ class FaultCount(int):
 
     def __new__(cls, faults: Sequence[DialogueFault], recipe: Recipe) -> FaultCount:
         """Count the faults. Only roles and kinds that the recipe has become attributes."""
-        made = super().__new__(cls, count_dialogue_faults(faults))
-        made.__dict__.update(dict.fromkeys((*fault_kinds(recipe), USER, *recipe.roles), 0))
-        made.__dict__.update(Counter(name for each in faults for name in (each.who, each.kind)))
-        return made
+        count = super().__new__(cls, count_dialogue_faults(faults))
+        count.__dict__.update(dict.fromkeys((*fault_kinds(recipe), USER, *recipe.roles), 0))
+        count.__dict__.update(Counter(name for each in faults for name in (each.who, each.kind)))
+        return count
 
     def __repr__(self) -> str:
         """Return a hint for the error message about an unknown attribute."""
@@ -191,27 +191,27 @@ class FaultCount(int):
 
 
 def mean_scores(episode: Episode) -> dict[str, float]:
-    """Return the scores by metric and target, such as `naturalness.user`; see `scores_of`."""
+    """Return the scores by metric and target, such as `naturalness.user`; see `scores_by_metric`."""
     return {
         f"{metric}.{target}": value
-        for metric, score in scores_of(episode).items()
+        for metric, score in scores_by_metric(episode).items()
         for target, value in vars(score).items()
     }
 
 
-def scores_of(episode: Episode) -> dict[str, Score]:
+def scores_by_metric(episode: Episode) -> dict[str, Score]:
     """Return the scores by metric: those of the whole conversation, or of its turns if only turns were judged.
 
     A metric whose judgements of the whole conversation have no score has none, whatever the scores of the turns.
     """
     judgements = episode.outcome.judgements
-    whole = {(each.metric, each.target) for each in judgements if each.turn is None}
-    found = grouped(
+    judged_whole = {(each.metric, each.target) for each in judgements if each.turn is None}
+    by_metric = grouped(
         (each.metric, each)
         for each in judgements
-        if each.score is not None and (each.turn is None or (each.metric, each.target) not in whole)
+        if each.score is not None and (each.turn is None or (each.metric, each.target) not in judged_whole)
     )
-    return {metric: Score(of_metric) for metric, of_metric in found.items()}
+    return {metric: Score(of_metric) for metric, of_metric in by_metric.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ class Where:
     text: str
     setting: str
     _run: RunFile = field(repr=False, compare=False)
-    _value: Callable[[dict[str, Any]], Any] = field(repr=False, compare=False)
+    _function: Callable[[dict[str, Any]], Any] = field(repr=False, compare=False)
     _names: frozenset[str] = field(repr=False, compare=False)
 
     @classmethod
@@ -254,9 +254,9 @@ class Where:
                 setting=setting,
             )
         if unknown := sorted(names.difference(known)):
-            meant = "".join(f"; did you mean {name}?" for name in get_close_matches(unknown[0], known, 1))
-            there = f"{' T' if meant else '; t'}here are {', '.join(known)}"
-            raise RunError(f"{setting}: there is no {unknown[0]!r}{meant}{there}", setting=setting)
+            hint = "".join(f"; did you mean {name}?" for name in get_close_matches(unknown[0], known, 1))
+            listed = f"{' T' if hint else '; t'}here are {', '.join(known)}"
+            raise RunError(f"{setting}: there is no {unknown[0]!r}{hint}{listed}", setting=setting)
         return cls(text, setting, run, value, frozenset(names))
 
     @property
@@ -264,35 +264,35 @@ class Where:
         """Return whether the expression uses messages or other texts, which take longer to read than numbers."""
         return not self._names.isdisjoint(_TEXT_NAMES) or JUDGE_FAULT in self.text
 
-    def keeps(self, episode: RecordedEpisode) -> bool:
+    def matches(self, episode: RecordedEpisode) -> bool:
         """Return whether the expression is true for a scenario.
 
         Raises:
             RunError: If the expression cannot be evaluated, for example because it compares a string with a number.
         """
-        return bool(self.value(episode))
+        return bool(self.evaluate(episode))
 
-    def value(self, episode: RecordedEpisode) -> Any:
+    def evaluate(self, episode: RecordedEpisode) -> Any:
         """Return the expression's value; `None` if the value is missing.
 
         Raises:
-            RunError: In the same cases as `keeps`.
+            RunError: In the same cases as `matches`.
         """
-        values = _values(episode, self._run.recipe)
+        values = _build_values(episode, self._run.recipe)
         facets = values["facets"]
         if not self._names.isdisjoint(("number", "scenario")):
             values["number"] = values["scenario"]["number"] = self._run.resolve(episode.id) + 1
         self._check_columns(facets, values, episode)
         values = {**facets, **values}
-        absent = {name: Absent(name=name) for name in self._names if values.get(name) is None}
+        missing_values = {name: MissingValue(name=name) for name in self._names if values.get(name) is None}
         try:
-            value = self._value({**values, **absent})
+            value = self._function({**values, **missing_values})
         except Exception as error:  # any error is caused by the expression
             raise RunError(
                 f"{self.setting} {self.text!r} cannot be evaluated for {episode.id}: {error}", setting=self.setting
             ) from error
-        if isinstance(value, Cell):
-            value = str(value) if (number := _number_of(value)) is None else number
+        if isinstance(value, FacetText):
+            value = str(value) if (number := _parse_number(value)) is None else number
         return None if isinstance(value, Undefined) else value
 
     def _check_columns(self, facets: Mapping[str, Any], values: Mapping[str, Any], episode: RecordedEpisode) -> None:
@@ -315,7 +315,7 @@ class Where:
             )
 
 
-def selected(run: RunFile, judging: str | None, where: str | None) -> Iterator[RecordedEpisode]:
+def select_episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[RecordedEpisode]:
     """Yield the finished scenarios in plan order, with one set of judgements. An expression can select some of them.
 
     Raises:
@@ -323,7 +323,7 @@ def selected(run: RunFile, judging: str | None, where: str | None) -> Iterator[R
         StoreError: If there is no such set.
     """
     episodes = run.episodes(judging)
-    return episodes if where is None else filter(Where.parse(where, run).keeps, episodes)
+    return episodes if where is None else filter(Where.parse(where, run).matches, episodes)
 
 
 def check_selection(runs: Sequence[RunFile], judging: str | None, where: str | None) -> None:
@@ -342,14 +342,14 @@ def check_selection(runs: Sequence[RunFile], judging: str | None, where: str | N
         return
     for run in runs:
         sets = [None, *(each.name for each in run.judgement_sets())] if judging is None else [judging]
-        if any(True for each in sets for _ in selected(run, each, where)):
+        if any(True for each in sets for _ in select_episodes(run, each, where)):
             return
     if any(run.positions("done") or run.positions("failed") for run in runs):
         paths = " and ".join(str(run.path) for run in runs)
         raise RunError(f"where {where!r} matches no finished scenario of {paths}", setting="where")
 
 
-def all_scenarios(
+def iter_scenarios(
     run: RunFile,
     judging: str | None,
     where: str | None,
@@ -373,57 +373,58 @@ def all_scenarios(
         StoreError: If there is no such set.
     """
     condition = None if where is None else Where.parse(where, run)
-    by = None if sort is None else Where.parse(sort, run, "sort")
-    needs_texts = any(each is not None and each.needs_texts for each in (condition, by))
+    sort_key = None if sort is None else Where.parse(sort, run, "sort")
+    needs_texts = any(each is not None and each.needs_texts for each in (condition, sort_key))
 
     def episodes() -> Iterator[tuple[int, RecordedEpisode]]:
-        for position, episode in _with_texts(run, judging) if needs_texts else run.figures(judging):
+        for position, episode in _iter_with_texts(run, judging) if needs_texts else run.figures(judging):
             on_examined(position)
-            if condition is None or condition.keeps(episode):
+            if condition is None or condition.matches(episode):
                 yield position, episode
 
-    if by is not None:
-        return _sorted_by(episodes(), by, is_descending)
+    if sort_key is not None:
+        return _sort_by(episodes(), sort_key, is_descending)
     return reversed([*episodes()]) if is_descending else episodes()
 
 
-def _with_texts(run: RunFile, judging: str | None) -> Iterator[tuple[int, RecordedEpisode]]:
+def _iter_with_texts(run: RunFile, judging: str | None) -> Iterator[tuple[int, RecordedEpisode]]:
     """Yield every scenario as it is exported; a pending one has neither messages nor an ending."""
     finished = run.episodes(judging)
-    ahead = next(finished, None)
+    upcoming = next(finished, None)
     for (position, id_, _, _), facets in zip(run.listing(), run.planned_facets(), strict=True):
-        if ahead is not None and ahead.id == id_:
-            yield position, ahead
-            ahead = next(finished, None)
+        if upcoming is not None and upcoming.id == id_:
+            yield position, upcoming
+            upcoming = next(finished, None)
         else:
             yield position, RecordedEpisode(id_, facets, "pending", Outcome(messages=(), ended_by=""))
 
 
-def _sorted_by(
-    found: Iterable[tuple[int, RecordedEpisode]], by: Where, is_reversed: bool = False
+def _sort_by(
+    scenarios: Iterable[tuple[int, RecordedEpisode]], sort_key: Where, is_reversed: bool = False
 ) -> list[tuple[int, RecordedEpisode]]:
     """Sort scenarios by an expression's value, numbers before strings; those without a value come last.
 
     Raises:
         RunError: If a value is neither a number nor a string.
     """
-    valued = [(by.value(episode), position, episode) for position, episode in found]
+    valued = [(sort_key.evaluate(episode), position, episode) for position, episode in scenarios]
     for value, _, episode in valued:
         if value is not None and not isinstance(value, int | float | str):
             raise RunError(
-                f"{by.setting}: {by.text!r} is {value!r:.60} for {episode.id}; only numbers and strings can be sorted",
-                setting=by.setting,
+                f"{sort_key.setting}: {sort_key.text!r} is {value!r:.60} for {episode.id}; only numbers and strings "
+                "can be sorted",
+                setting=sort_key.setting,
             )
     known = [each for each in valued if each[0] is not None]
     known.sort(key=lambda each: (isinstance(each[0], str), each[0]), reverse=is_reversed)
-    unknown = [each for each in valued if each[0] is None]
-    return [(position, episode) for _, position, episode in (*known, *unknown)]
+    missing_values = [each for each in valued if each[0] is None]
+    return [(position, episode) for _, position, episode in (*known, *missing_values)]
 
 
-def _values(episode: RecordedEpisode, recipe: Recipe) -> dict[str, Any]:
+def _build_values(episode: RecordedEpisode, recipe: Recipe) -> dict[str, Any]:
     """Return the values of all names except facets. `scenario` holds those that every scenario has."""
-    outcome, scores = episode.outcome, scores_of(episode)
-    own = {
+    outcome, scores = episode.outcome, scores_by_metric(episode)
+    values = {
         "id": episode.id,
         "trial": episode.trial or 1,
         "state": episode.state,
@@ -436,14 +437,16 @@ def _values(episode: RecordedEpisode, recipe: Recipe) -> dict[str, Any]:
         "messages": [line.model_dump() for line in outcome.messages],
         "judgements": [each.model_dump() for each in outcome.judgements],
         "faults": None if outcome.faults is None else FaultCount(outcome.faults, recipe),
-        "facets": {name: Cell(value) if isinstance(value, str) else value for name, value in episode.facets.items()},
+        "facets": {
+            name: FacetText(value) if isinstance(value, str) else value for name, value in episode.facets.items()
+        },
         "counts": outcome.counts,
         "scores": scores,
     }
-    return {**outcome.counts, **scores, **own, "scenario": own}
+    return {**outcome.counts, **scores, **values, "scenario": values}
 
 
-_STEP = 500
+_PROGRESS_INTERVAL = 500
 """The number of scenarios between two progress reports."""
 _CACHE_SIZE = 4
 
@@ -453,7 +456,7 @@ _cache_lock = Lock()
 """The lock that guards the cache, because several threads use it."""
 
 
-def scenario_page(
+def load_page(
     run: RunFile,
     query: ScenarioQuery,
     where: str | None,
@@ -463,58 +466,62 @@ def scenario_page(
     on_progress: OnProgress = ignore_progress,
 ) -> ScenarioPage:
     """Return a page of a run's scenarios; see `dialoom.Run.scenarios`."""
-    narrowed, found = _narrowed(run, query, where, search, on_progress)
+    narrowed, matches = _narrow_query(run, query, where, search, on_progress)
     page = run.page(narrowed, offset, limit)
-    return replace(page, matches=_found_texts(run, {row.position: found[row.position] for row in page.rows if found}))
+    return replace(
+        page, matches=_load_texts(run, {row.position: matches[row.position] for row in page.rows if matches})
+    )
 
 
 def search_messages(run: RunFile, words: str, on_progress: OnProgress = ignore_progress) -> dict[int, str]:
     """Return the first matching message of each scenario, by the scenario's position; see `dialoom.Run.search`."""
-    return _found_texts(run, SearchIndex(run).search(words, on_progress))
+    return _load_texts(run, SearchIndex(run).search(words, on_progress))
 
 
-def _found_texts(run: RunFile, found: Mapping[int, int]) -> dict[int, str]:
-    texts = dict(run.message_texts().contents([*{*found.values()}]))
-    return {position: texts[id_] for position, id_ in found.items()}
+def _load_texts(run: RunFile, matches: Mapping[int, int]) -> dict[int, str]:
+    texts = dict(run.message_texts().contents([*{*matches.values()}]))
+    return {position: texts[id_] for position, id_ in matches.items()}
 
 
-def neighbours(
+def find_neighbours(
     run: RunFile, scenario: str | int, query: ScenarioQuery, where: str | None, search: str | None
 ) -> Neighbours | None:
     """Return the scenarios before and after a scenario in a list; see `dialoom.Run.neighbours`."""
-    return run.neighbours(run.resolve(str(scenario)), _narrowed(run, query, where, search, ignore_progress)[0])
+    return run.neighbours(run.resolve(str(scenario)), _narrow_query(run, query, where, search, ignore_progress)[0])
 
 
-def _narrowed(
+def _narrow_query(
     run: RunFile, query: ScenarioQuery, where: str | None, search: str | None, on_progress: OnProgress
 ) -> tuple[ScenarioQuery, dict[int, int]]:
     """Return the query restricted by an expression and a search, and the id of the matching text of each scenario."""
-    among: Collection[int] | None = query.among
-    found = SearchIndex(run).search(search, on_progress) if search else {}
+    positions: Collection[int] | None = query.among
+    matches = SearchIndex(run).search(search, on_progress) if search else {}
     if search:
-        among = {*found} if among is None else {*among} & found.keys()
+        positions = {*matches} if positions is None else {*positions} & matches.keys()
     if where:
-        holding = _matching_positions(run, query.judging, where, on_progress)
-        among = holding if among is None else holding & {*among}
-    return replace(query, among=among), found
+        selected = _find_matching_positions(run, query.judging, where, on_progress)
+        positions = selected if positions is None else selected & {*positions}
+    return replace(query, among=positions), matches
 
 
-def _matching_positions(run: RunFile, judging: str | None, where: str, on_progress: OnProgress) -> frozenset[int]:
+def _find_matching_positions(run: RunFile, judging: str | None, where: str, on_progress: OnProgress) -> frozenset[int]:
     """Return the positions of the scenarios that an expression selects."""
     key = (signature(run.path), str(run.path.resolve()), judging, where)
     with _cache_lock:
-        known = _cache.get(key)
-    if known is None:
+        positions = _cache.get(key)
+    if positions is None:
         planned = run.planned
 
-        def look(position: int) -> None:
-            if position % _STEP == 0:
+        def report_progress(position: int) -> None:
+            if position % _PROGRESS_INTERVAL == 0:
                 on_progress("reading scenarios", position, planned)
 
-        known = frozenset(position for position, _ in all_scenarios(run, judging, where, on_examined=look))
+        positions = frozenset(
+            position for position, _ in iter_scenarios(run, judging, where, on_examined=report_progress)
+        )
     with _cache_lock:
         _cache.pop(key, None)
-        _cache[key] = known  # moved to the end, to be dropped last
+        _cache[key] = positions  # moved to the end, to be dropped last
         while len(_cache) > _CACHE_SIZE:
             del _cache[next(iter(_cache))]
-    return known
+    return positions

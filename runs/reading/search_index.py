@@ -14,10 +14,10 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
 from dialoom.runs.store.connections import signature
 
-_LAYOUT = 2
-_STEP = 500
+_LAYOUT_VERSION = 2
+_PROGRESS_INTERVAL = 500
 """The number of conversations or texts between two progress reports."""
-_PATIENCE = 60.0
+_LOCK_TIMEOUT_SECONDS = 60.0
 """The seconds to wait for another process that is updating the index."""
 
 
@@ -29,7 +29,7 @@ def ignore_progress(_what: str, _done: int, _of: int) -> None:
     """Ignore progress."""
 
 
-_TABLES = f"""
+_CREATE_TABLES = f"""
 BEGIN IMMEDIATE;
 DROP TABLE IF EXISTS seen;
 DROP TABLE IF EXISTS said;
@@ -42,7 +42,7 @@ CREATE INDEX said_by_position ON said (position);
 CREATE TABLE taken_in (mark TEXT);
 CREATE TABLE indexed (text INTEGER PRIMARY KEY);
 CREATE VIRTUAL TABLE words USING fts5(content, content='', tokenize='unicode61 remove_diacritics 2');
-PRAGMA user_version = {_LAYOUT};
+PRAGMA user_version = {_LAYOUT_VERSION};
 COMMIT;
 """
 
@@ -81,10 +81,10 @@ class SearchIndex:
             RunError: If `words` contains no word.
         """
         expression = _fts_query(words)
-        with closing(sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)) as connection:
+        with closing(sqlite3.connect(self.path, timeout=_LOCK_TIMEOUT_SECONDS, isolation_level=None)) as connection:
             connection.execute("PRAGMA synchronous = OFF")  # the index can be rebuilt
-            if connection.execute("PRAGMA user_version").fetchone()[0] != _LAYOUT:
-                connection.executescript(_TABLES)
+            if connection.execute("PRAGMA user_version").fetchone()[0] != _LAYOUT_VERSION:
+                connection.executescript(_CREATE_TABLES)
             self._update(connection, on_progress)
             found = connection.execute(
                 "SELECT position, min(text) FROM said WHERE text IN (SELECT rowid FROM words WHERE words MATCH ?) "
@@ -103,7 +103,7 @@ class SearchIndex:
         connection.execute("BEGIN IMMEDIATE")
         with connection:  # commits, or rolls back after an error
             for number, (position, messages, texts) in enumerate(self._texts.of_changed(known)):
-                if number % _STEP == 0:
+                if number % _PROGRESS_INTERVAL == 0:
                     on_progress("reading conversations", position, planned)
                 connection.execute("INSERT OR REPLACE INTO seen VALUES (?, ?)", (position, messages))
                 connection.execute("DELETE FROM said WHERE position = ?", (position,))
@@ -112,7 +112,7 @@ class SearchIndex:
             query = "SELECT DISTINCT text FROM said WHERE text NOT IN (SELECT text FROM indexed)"
             new = [int(text) for (text,) in connection.execute(query).fetchall()]
             for number, (id_, content) in enumerate(self._texts.contents(new)):
-                if number % _STEP == 0:
+                if number % _PROGRESS_INTERVAL == 0:
                     on_progress("indexing messages", number, len(new))
                 connection.execute("INSERT INTO words (rowid, content) VALUES (?, ?)", (id_, content))
                 connection.execute("INSERT INTO indexed VALUES (?)", (id_,))
@@ -120,7 +120,7 @@ class SearchIndex:
             connection.execute("INSERT INTO taken_in VALUES (?)", (mark,))
 
 
-def snippet(text: str, words: str, length: int = 160) -> str:
+def extract_snippet(text: str, words: str, length: int = 160) -> str:
     """Return the part of a text around the first match of some words.
 
     Args:
@@ -129,8 +129,8 @@ def snippet(text: str, words: str, length: int = 160) -> str:
         length: The maximum length in characters.
     """
     lowered = text.casefold()
-    found = [lowered.find(word.casefold()) for word in words.replace('"', " ").replace("*", " ").split()]
-    start = max(min([at for at in found if at >= 0], default=0) - length // 4, 0)
+    positions = [lowered.find(word.casefold()) for word in words.replace('"', " ").replace("*", " ").split()]
+    start = max(min([at for at in positions if at >= 0], default=0) - length // 4, 0)
     part = " ".join(text[start : start + length].split())
     return f"{'…' if start else ''}{part}{'…' if start + length < len(text) else ''}"
 
@@ -138,11 +138,11 @@ def snippet(text: str, words: str, length: int = 160) -> str:
 def _fts_query(words: str) -> str:
     """Return the words as an FTS5 query. Each word is quoted, so that none is taken as an operator."""
     parts = enumerate(words.replace("\0", " ").split('"'))  # every second one is a phrase
-    found = [term for number, part in parts for term in ([part] if number % 2 else part.split())]
-    if not any(char.isalnum() for term in found for char in term):
+    terms = [term for number, part in parts for term in ([part] if number % 2 else part.split())]
+    if not any(char.isalnum() for term in terms for char in term):
         raise RunError(f"search must contain a word, got {words!r:.80}", setting="search")
     return " ".join(
-        '"' + term.rstrip("*").replace('"', "") + '"' + ("*" if term.endswith("*") else "") for term in found
+        '"' + term.rstrip("*").replace('"', "") + '"' + ("*" if term.endswith("*") else "") for term in terms
     )
 
 

@@ -13,7 +13,7 @@ from dialoom.graphs.gate import format_reduced_coverage
 from dialoom.graphs.outcome import USER, USER_MODEL
 from dialoom.graphs.recipe import REVIEWED
 from dialoom.runs.errors import RunError
-from dialoom.runs.reading.scenarios import selected
+from dialoom.runs.reading.scenarios import select_episodes
 from dialoom.runs.store import JudgementSet, RunFile, judges_of, panel_of
 
 from .differences import differences, length_table
@@ -64,7 +64,7 @@ class FaultsOf:
     def read(cls, reported: ReportedRun, where: str | None) -> FaultsOf:
         """Count the faults of the dialogues matching an expression."""
         counted, unit = cls(reported), WithFacets.of(reported.run.recipe).unit_facet
-        for episode in selected(reported.run, reported.set_name, where):
+        for episode in select_episodes(reported.run, reported.set_name, where):
             faults = episode.outcome.faults or ()
             found = [(fault.who, fault.kind, counted._model(fault.who, episode)) for fault in faults]
             counted.failed += episode.state == "failed"
@@ -112,7 +112,7 @@ class FaultsOf:
             ]
         for review in self._reviews():
             found, had = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
-            for episode in selected(self.reported.run, review.name, where):
+            for episode in select_episodes(self.reported.run, review.name, where):
                 for each in episode.outcome.judgements:
                     key = each.target, each.metric, self._model(each.target, episode)
                     found[key] += each.score is True
@@ -305,7 +305,7 @@ def common_recipe(runs: Sequence[RunFile]) -> Recipe:
 
 
 def _labelled_episodes(reported: Sequence[ReportedRun], where: str | None) -> list[tuple[str, Iterable[Episode]]]:
-    return [(each.label, selected(each.run, each.set_name, where)) for each in reported]
+    return [(each.label, select_episodes(each.run, each.set_name, where)) for each in reported]
 
 
 def _with_notes(shown: list[Shown], *notes: str | None) -> list[Shown]:

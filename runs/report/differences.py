@@ -20,7 +20,7 @@ from dialoom.graphs.tables.statistics import (
     rank_correlation,
 )
 from dialoom.grouping import grouped
-from dialoom.runs.reading.scenarios import selected
+from dialoom.runs.reading.scenarios import select_episodes
 from dialoom.runs.store.references import canonical
 from dialoom.text import word_count
 
@@ -164,7 +164,7 @@ _BY_FACETS = "Scenarios are paired if they differ only in facets in which the ru
 def _read(reported: ReportedRun, recipe: Recipe, where: str | None) -> dict[str, _Scored]:
     unit, found = WithFacets.of(recipe).unit_facet, dict[str, _Scored]()
     checks = WithJudging.of(recipe).check_metrics
-    for episode in selected(reported.run, reported.set_name, where):
+    for episode in select_episodes(reported.run, reported.set_name, where):
         judged = ((subject_of(each), each.score) for each in episode.outcome.judgements)
         scores = grouped((what, score) for what, score in judged if score is not None)
         if scores:
@@ -282,7 +282,7 @@ def length_table(reported: Sequence[ReportedRun], labels: Sequence[str], where: 
     table.facets = {"judgements": None, "metric": None}
     for each, label in zip(reported, labels, strict=True):
         pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
-        for episode in selected(each.run, each.set_name, where):
+        for episode in select_episodes(each.run, each.set_name, where):
             for judgement in episode.outcome.judgements:
                 if judgement.metric not in WithJudging.of(each.run.recipe).scales or judgement.score is None:
                     continue

@@ -20,7 +20,7 @@ from dialoom.graphs.outcome import Subject, by_subject
 from dialoom.graphs.tables.statistics import MIN_UNITS, Tally
 from dialoom.graphs.tables.table import CONSTANT_MARK, DOUBTFUL_MARK
 from dialoom.grouping import grouped
-from dialoom.runs.reading.scenarios import selected
+from dialoom.runs.reading.scenarios import select_episodes
 from dialoom.runs.store import judges_of
 
 from .differences import subject_of
@@ -170,7 +170,7 @@ def health_of(reported: ReportedRun, where: str | None, most: int | None = None)
         for each in prompt.sections
         for word in hash_runs(tuple(split_words(each.text)), _RUN)
     )
-    for episode in islice(selected(run, reported.set_name, where), most):
+    for episode in islice(select_episodes(run, reported.set_name, where), most):
         unit = _unit(episode, reported)
         scenario: Any = run.scenario(run.recipe, run.resolve(episode.id)) if episode.outcome.judgements else None
         for judgement in episode.outcome.judgements:
@@ -283,7 +283,7 @@ def _repeated(
     scores: dict[tuple[str, str, Subject], list[float]] = defaultdict(list)
     units: dict[str, tuple[Hashable, str]] = {}
     for each in sets if len(sets) > 1 else ():
-        for episode in islice(selected(reported.run, each.name, where), most):
+        for episode in islice(select_episodes(reported.run, each.name, where), most):
             units[episode.id] = _unit(episode, reported)
             for subject, judgement in by_subject(episode.outcome.judgements).items():
                 if judgement.score is not None:

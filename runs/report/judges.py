@@ -75,7 +75,7 @@ def _judged_by_all(
     """Yield each finished scenario, once with each set's judgements, if it matches the expression with all sets."""
     condition = None if where is None else Where.parse(where, run)
     for episodes in zip(*(run.episodes(each.name) for each in sets), strict=True):
-        if condition is None or all(map(condition.keeps, episodes)):
+        if condition is None or all(map(condition.matches, episodes)):
             yield episodes
 
 

@@ -19,7 +19,7 @@ from dialoom.graphs import Chart, Estimate, Table
 from dialoom.graphs.tables.table import CONSTANT_MARK, DOUBTFUL_MARK, Cell
 from dialoom.outputs import OutputError, binary_output, file_name, make_folder, text_output
 from dialoom.runs.errors import RunError
-from dialoom.runs.reading.scenarios import all_scenarios
+from dialoom.runs.reading.scenarios import iter_scenarios
 from dialoom.runs.store import PANEL, RunFile
 from dialoom.text import csv_cell, latex_text, markdown_text
 
@@ -248,7 +248,7 @@ def _title(run: RunFile, judging: str | None, where: str | None) -> str:
     title = f"{run.path.name}: {status.done:,} of {status.total:,} {run.config.units} done"
     if where is None:
         return title
-    fitting = sum(episode.state != "pending" for _, episode in all_scenarios(run, judging, where))
+    fitting = sum(episode.state != "pending" for _, episode in iter_scenarios(run, judging, where))
     return f"{title}, {fitting:,} selected"
 
 

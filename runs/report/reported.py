@@ -14,7 +14,7 @@ from dialoom.graphs.outcome import USER, by_subject
 from dialoom.graphs.recipe import Review
 from dialoom.roles import ModelBinding
 from dialoom.runs.configuration.trust import file_references
-from dialoom.runs.reading.scenarios import Where, selected
+from dialoom.runs.reading.scenarios import Where, select_episodes
 from dialoom.runs.store import JudgementSet, RunFile
 
 STAND_INS = "Made with an offline model ({roles}), a scripted stand-in: not evidence about any model."
@@ -64,7 +64,7 @@ class ReportedRun:
             return 0, 0
         if where is None:
             return len(lacking), len(self.run.positions("done"))
-        found = [each.id in lacking for each in selected(self.run, self.set_name, where) if each.state == "done"]
+        found = [each.id in lacking for each in select_episodes(self.run, self.set_name, where) if each.state == "done"]
         return sum(found), len(found)
 
     def lower_is_better(self, recipe: Recipe) -> Set[str]:
@@ -173,7 +173,9 @@ def panel_note(reported: ReportedRun, where: str | None, is_labelled: bool) -> s
     """Return a note on a panel's scores that some of its judges did not give; `None` if all judges gave all of them."""
     members = () if reported.judging is None else reported.judging.members
     sets = zip(*(reported.run.episodes(name) for name in members), strict=True)
-    chosen = {each.id for each in selected(reported.run, reported.set_name, where)} if members and where else None
+    chosen = (
+        {each.id for each in select_episodes(reported.run, reported.set_name, where)} if members and where else None
+    )
     scored, by_fewer = Counter[str](), Counter[str]()
     for episodes in sets:
         if chosen is not None and episodes[0].id not in chosen:
@@ -202,7 +204,7 @@ def changed_note(reported: Sequence[ReportedRun], where: str | None = None) -> s
     named: dict[tuple[Path, str], str] = {}
     several = len({each.run.path for each in reported}) > 1
     for each in reported:
-        keeps = None if where is None else Where.parse(where, each.run).keeps
+        keeps = None if where is None else Where.parse(where, each.run).matches
         for id_, branch in each.run.promoted_branches():
             episode = each.run.episode(each.run.resolve(id_), each.set_name)
             if episode is not None and (keeps is None or keeps(episode)):

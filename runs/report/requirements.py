@@ -18,7 +18,7 @@ from dialoom.graphs.tables.table import DOUBTFUL_MARK
 from dialoom.roles import ModelBinding
 from dialoom.runs.configuration.trust import recipe_references
 from dialoom.runs.errors import RunError
-from dialoom.runs.reading.scenarios import check_selection, selected
+from dialoom.runs.reading.scenarios import check_selection, select_episodes
 from dialoom.runs.store import RunFile
 from dialoom.settings import names_in
 
@@ -187,7 +187,7 @@ def required(
     reported = reported_runs([run], recipe, judging)[0]
     for each in filter(None, (run, baseline)):
         check_selection([each], judging, where)
-    scores = _tallied(selected(run, reported.set_name, where), recipe, reported.lower_is_better(recipe))
+    scores = _tallied(select_episodes(run, reported.set_name, where), recipe, reported.lower_is_better(recipe))
     unsound, doubts = _unsound(reported, where, allowed), _doubts(reported, where)
     found = [_checked(each, scores, recipe, unsound, is_confident, allowed, doubts) for each in parsed]
     if baseline is not None:
@@ -255,7 +255,7 @@ def check_not_worse(
     everything = {
         subject_of(judgement)
         for each in (baseline, reported)
-        for episode in selected(each.run, each.set_name, where)
+        for episode in select_episodes(each.run, each.set_name, where)
         for judgement in episode.outcome.judgements
     }
     known = [row.what for row in rows]

@@ -11,7 +11,7 @@ from dialoom.graphs import Table, WithFacets, WithJudging
 from dialoom.graphs.outcome import scenario_of
 from dialoom.graphs.tables.statistics import TRIALS_NOTE, Estimate, Tally, is_constant
 from dialoom.grouping import grouped
-from dialoom.runs.reading.scenarios import selected
+from dialoom.runs.reading.scenarios import select_episodes
 
 from .differences import subject_of, without_turns
 from .reported import ReportedRun
@@ -153,7 +153,7 @@ def _read(reported: ReportedRun, where: str | None, by_turn: set[str]) -> dict[s
     recipe, found = reported.run.recipe, dict[str, _Scores]()
     unit, checks = WithFacets.of(recipe).unit_facet, WithJudging.of(recipe).check_metrics
     low = reported.lower_is_better(recipe)
-    for episode in selected(reported.run, reported.set_name, where):
+    for episode in select_episodes(reported.run, reported.set_name, where):
         named = [(subject_of(each), each) for each in episode.outcome.judgements]
         by_turn.update(what for what, each in named if each.turn is not None)
         for what, judgements in grouped((what, each) for what, each in named if each.turn is None).items():

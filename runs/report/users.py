@@ -21,7 +21,7 @@ from dialoom.graphs.tables.statistics import (
     widening_factor,
 )
 from dialoom.grouping import grouped
-from dialoom.runs.reading.scenarios import selected
+from dialoom.runs.reading.scenarios import select_episodes
 
 from .differences import subject_of, without_turns
 from .reported import ReportedRun
@@ -121,7 +121,7 @@ class _Scores:
         scores, unit = cls(), WithFacets.of(recipe).unit_facet
         checked = WithJudging.of(recipe).check_metrics
         found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-        for episode in selected(reported.run, reported.set_name, where):
+        for episode in select_episodes(reported.run, reported.set_name, where):
             user = str(episode.facets[USER_MODEL])
             for judgement in episode.outcome.judgements:
                 if judgement.turn is not None:

@@ -13,7 +13,7 @@ from jinja2 import TemplateError
 from dialoom.errors import DialoomError
 from dialoom.graphs import Outcome, WithProgress
 from dialoom.grouping import grouped
-from dialoom.runs.reading.scenarios import NotYetError, Unknown, compile_expression
+from dialoom.runs.reading.scenarios import NotYetError, UndefinedName, compile_expression
 from dialoom.runs.store import MAIN, Branch, Point, RunFile
 from dialoom.runs.store.corruption import reading
 from dialoom.settings import OwnPlayer
@@ -115,7 +115,7 @@ def _expression(text: str, channels: Collection[str]) -> Callable[[Position], bo
         raise TemplateError(f"there is no {unknown[0]!r}; the state has {', '.join(channels)}")
 
     def holds(at: Position) -> bool:
-        later = {name: Unknown(name=name, exc=NotYetError) for name in channels}
+        later = {name: UndefinedName(name=name, exc=NotYetError) for name in channels}
         try:
             return bool(value({**later, **plain(at.state)}))
         except NotYetError:

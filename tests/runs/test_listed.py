@@ -11,7 +11,7 @@ import pytest
 
 import dialoom
 from dialoom import DialoomError
-from dialoom.runs.reading.scenarios import all_scenarios
+from dialoom.runs.reading.scenarios import iter_scenarios
 from dialoom.runs.store import Neighbours, RunFile, ScenarioQuery
 from tests.conftest import Command, MadeOnce, quick_players
 
@@ -129,9 +129,9 @@ def test_expression_is_evaluated_once_for_all_pages(run: dialoom.Run, monkeypatc
 
     def counted(file: RunFile, judging: str | None, where: str, **more: Any) -> Any:
         evaluated.append(where)
-        return all_scenarios(file, judging, where, **more)
+        return iter_scenarios(file, judging, where, **more)
 
-    monkeypatch.setattr("dialoom.runs.reading.scenarios.all_scenarios", counted)
+    monkeypatch.setattr("dialoom.runs.reading.scenarios.iter_scenarios", counted)
     where = "coherence >= 1 and number > 0"
     assert [run.scenarios(where=where, offset=offset, limit=2).total for offset in (0, 2)] == [4, 4]
     assert evaluated == [where]

@@ -14,7 +14,7 @@ import pytest
 import dialoom
 from dialoom import DialoomError
 from dialoom.graphs import Estimate, Series
-from dialoom.runs.reading.conversations import Piece, message_diff, word_diff
+from dialoom.runs.reading.conversations import TextPiece, diff_messages, diff_words
 from dialoom.studio.charts import build_options
 from tests.conftest import Command, MadeOnce, lines_of
 from tests.processes import Started
@@ -46,9 +46,9 @@ def test_request_is_shown_with_its_new_messages_marked(made_once: MadeOnce) -> N
     assert first is not None and second is not None
     assert shown.call_before(first) is None
     assert (before := shown.call_before(second)) is not None and before["call"] == first["call"]
-    assert not run.request(first["call"]).has_before
+    assert not run.request(first["call"]).has_previous
     request = run.request(second["call"], first["call"])
-    assert request.has_before
+    assert request.has_previous
     said = [each.line.content for each in shown.messages]
     assert [each.message["content"] for each in request.messages if each.mark == "new"][-1] == said[2]
     table = run.frame("calls")
@@ -59,7 +59,7 @@ def test_request_is_shown_with_its_new_messages_marked(made_once: MadeOnce) -> N
 
 def test_removed_message_is_shown_in_its_former_place() -> None:
     one, two, three = ({"role": "user", "content": each} for each in ("one", "two", "three"))
-    found = message_diff([one, two], [one, three])  # type: ignore[list-item]
+    found = diff_messages([one, two], [one, three])  # type: ignore[list-item]
     assert [(each.mark, each.message["content"]) for each in found] == [
         ("same", "one"),
         ("gone", "two"),
@@ -77,12 +77,12 @@ def test_pending_scenario_shows_its_progress(tmp_path: Path) -> None:
 
 def test_marked_texts_are_complete_and_show_their_differences() -> None:
     left, right = "It is  set for 3:30 PM.", "It is  set for noon."
-    left_pieces, right_pieces = word_diff(left, right)
+    left_pieces, right_pieces = diff_words(left, right)
     assert ("".join(each.text for each in left_pieces), "".join(each.text for each in right_pieces)) == (left, right)
     assert [each.text for each in left_pieces if not each.is_shared] == ["3:30 PM."]
     assert [each.text for each in right_pieces if not each.is_shared] == ["noon."]
     long = "word " * 3000
-    assert word_diff(long, long + "more")[0] == [Piece(long, False)]
+    assert diff_words(long, long + "more")[0] == [TextPiece(long, False)]
 
 
 def test_tree_marks_the_shown_conversation(made_once: MadeOnce) -> None:

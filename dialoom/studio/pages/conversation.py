@@ -79,7 +79,7 @@ async def _find_next_to_label(view: View) -> int | None:
 
 
 def _find_plan_neighbours(conversation: Conversation) -> tuple[int | None, int | None, int, int]:
-    position, count = conversation.number - 1, conversation.of
+    position, count = conversation.number - 1, conversation.total
     return (
         position - 1 if position else None,
         position + 1 if conversation.number < count else None,
@@ -174,11 +174,11 @@ def _add_message(
     line = message.line
     classes = f"message {'tool' if line.tool_call_id is not None else side}"
     with element(
-        "article", classes, id=f"m{message.place + 1}", tabindex="0", aria_label=f"Message {message.place + 1}"
+        "article", classes, id=f"m{message.index + 1}", tabindex="0", aria_label=f"Message {message.index + 1}"
     ):
         with element("div", "meta"):
             text("div", line.role, "who")
-            link(f"{message.place + 1}", f"#m{message.place + 1}", "place")
+            link(f"{message.index + 1}", f"#m{message.index + 1}", "place")
             if message.call is not None:
                 text("div", format_figures(message.call), "number taken")
                 branch = "" if conversation.episode.branch is None else conversation.episode.branch.name

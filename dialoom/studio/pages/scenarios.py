@@ -11,7 +11,7 @@ from nicegui import ui
 
 from dialoom.errors import DialoomError
 from dialoom.runs.agreement import LabelProgress
-from dialoom.runs.reading.search_index import snippet
+from dialoom.runs.reading.search_index import extract_snippet
 from dialoom.runs.store import Choices, ScenarioPage, ScenarioRow
 from dialoom.runs.store.listing import ANY, NONE, STATES
 from dialoom.studio.components import badge, element, fragment, link, set_initial_value, sort_header, text
@@ -264,7 +264,7 @@ def _add_row(
         with element("th", "of-id" if match is None else "of-id found", scope="row"):
             link(row.id, view.url_for("/runs/{run}/scenarios/{scenario}", get_navigation_query(view), scenario=row.id))
             if match is not None:
-                text("div", snippet(match, view.get("search")), "quiet small said")
+                text("div", extract_snippet(match, view.get("search")), "quiet small said")
             elif row.error:
                 text("div", row.error[:_MAX_ERROR_CHARACTERS], "quiet small said")
         with element("td"):

@@ -202,7 +202,7 @@ def test_reader_goes_to_a_message_or_condition(made_once: MadeOnce) -> None:
                 there = await looking.at("main", looking.number_before(message.call["step"]))
                 transcript = (await there.here()).transcript
                 assert not isinstance(transcript, Outline)
-                assert len(transcript) == message.place
+                assert len(transcript) == message.index
                 assert [asked.role for asked in await there.next_requests()] == [message.line.role]
             with pytest.raises(dialoom.DialoomError, match="main has no step 99"):
                 looking.number_before(99)
