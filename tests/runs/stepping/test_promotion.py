@@ -180,6 +180,28 @@ def test_tokens_are_those_of_the_branchs_path(made_once: MadeOnce) -> None:
     assert of_branch != stepping(path, tokens)
 
 
+def test_calls_that_two_branches_share_do_not_count_for_the_outcome(made_once: MadeOnce) -> None:
+    path = play(made_once, "aloe-eval")
+
+    def reported() -> Any:
+        with open_run(path) as run:
+            [episode] = run.episodes()
+        return episode.output_tokens
+
+    async def branch(stepper: Stepper, name: str) -> None:
+        own = await stepper.fork(name)
+        await own.goto_where(own.condition("user"))
+        await own.say("user", "Well, tell me about harbour seals.")
+        await own.step()
+
+    before = reported()
+    stepping(path, lambda stepper: branch(stepper, "one"))
+    made = call_counts(path)
+    stepping(path, lambda stepper: branch(stepper, "two"))
+    assert call_counts(path).replays == made.replays + 1
+    assert reported() == before
+
+
 def test_other_judges_verdicts_are_dropped_and_requested_again(
     dialoom: Command, made_once: MadeOnce, tmp_path: Path
 ) -> None:
