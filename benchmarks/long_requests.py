@@ -27,7 +27,7 @@ from langgraph.graph import END, START, StateGraph
 
 import dialoom
 from dialoom.graphs import Line, Outcome, Recipe, RecipeOptions, Scenario, Scene, Shared, Stage, WithPrompts, node
-from dialoom.graphs.conversation import appended, lines, messages_of, said, utterances
+from dialoom.graphs.conversation import append_messages, lines, said, to_messages, utterances
 from dialoom.prompts import ChatMessage
 
 WORDS = "she asked once for a table near the window and later for a quiet seat with an early train to the coast".split()
@@ -80,7 +80,7 @@ class Item(Scenario):
 
     def before(self) -> list[BaseMessage]:
         """Return all messages before the question, without the reply to the preference."""
-        return messages_of([Line(role="user", content=self.preference), *self.fixed.value])
+        return to_messages([Line(role="user", content=self.preference), *self.fixed.value])
 
     @property
     def label(self) -> str:
@@ -96,7 +96,7 @@ class State(TypedDict):
     """The state in a checkpoint."""
 
     reply: str
-    messages: Annotated[list[BaseMessage], appended]
+    messages: Annotated[list[BaseMessage], append_messages]
 
 
 async def reply(_state: State, scene: Scene) -> dict[str, Any]:

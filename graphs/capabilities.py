@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict
 from dialoom.prompts import Prompt, PromptLibrary
 from dialoom.prompts.prompt import SHIPPED_FOLDER
 
-from .check import Check, conversation_to
+from .check import Check, select_judged_messages
 from .gate.talk import Facts, Talk
 from .judge import Graph, Judge, judging_graph
 from .outcome import DialogueFault, Episode, Judgement, Line, Outcome
@@ -362,7 +362,7 @@ class WithLabels(Capability):
 
         By default, this is the conversation up to the end of the judged turn.
         """
-        return conversation_to(outcome, judgement)
+        return select_judged_messages(outcome, judgement)
 
     def judged_about(self, scenario: Any, judgement: Judgement) -> Mapping[str, Any]:
         """Return the other information that annotators see when they judge the item of a judgement.

@@ -19,8 +19,14 @@ from dialoom.roles.gateway.secrets import redacted
 from dialoom.sandbox import Sandbox
 from dialoom.text import well_formed
 
-from .built_in_environments import columns_by_table, is_sqlite, readable, restored, rows
-from .environment import MOST_SHOWN, difference, shown
+from .built_in_environments import (
+    decode_snapshot,
+    execute_statement,
+    is_sqlite_snapshot,
+    list_columns,
+    restore_database,
+)
+from .environment import MAX_SHOWN_CHARACTERS, find_differences, format_value
 from .outcome import Judgement, Line, Outcome, turn_ends
 
 Score: TypeAlias = "bool | int | float | None"
@@ -103,7 +109,7 @@ class Check:
                 the value itself is the score.
             scale: The lowest and the highest score.
         """
-        return cls(metric, sql_check(sql, expected), scale)
+        return cls(metric, make_sql_check(sql, expected), scale)
 
     @classmethod
     def state(cls, metric: str, gold: Any) -> Check:
@@ -118,32 +124,32 @@ class Check:
                 that the right rows have. A string that consists of one `{{ expression }}` is replaced by the value of
                 the expression; if this value is a text, it equals the number that it shows.
         """
-        return cls(metric, gold_check(gold))
+        return cls(metric, make_gold_check(gold))
 
     def judgement(self, conversation: Conversation) -> Judgement | None:
         """Return the check's judgement, or `None` where it does not apply.
 
         If the function raises an exception, the status is `error`.
         """
-        about = {"metric": self.metric, "target": self.target}
+        fields = {"metric": self.metric, "target": self.target}
         try:
-            found: Any = self.function(conversation)
-            score, explanation = found if isinstance(found, tuple) and len(found) == 2 else (found, "")
+            result: Any = self.function(conversation)
+            score, explanation = result if isinstance(result, tuple) and len(result) == 2 else (result, "")
             score = score.item() if hasattr(score, "item") else score  # a number or a verdict of NumPy
-            check_not_async(found)
+            reject_coroutine(result)
             if not isinstance(explanation, str):
                 raise TypeError(f"the explanation must be a text, got {explanation!r:.60}")
-            why = "" if score is None else self._refusal(score)
+            problem = "" if score is None else self._find_score_problem(score)
         except (Exception, SystemExit) as error:
             text = well_formed(redacted(f"{type(error).__name__}: {error}"))
-            return Judgement(**about, status="error", explanation=text)
+            return Judgement(**fields, status="error", explanation=text)
         if score is None:
             return None
-        if why:
-            return Judgement(**about, status="error", explanation=why)
-        return Judgement(**about, score=score, explanation=well_formed(explanation))
+        if problem:
+            return Judgement(**fields, status="error", explanation=problem)
+        return Judgement(**fields, score=score, explanation=well_formed(explanation))
 
-    def _refusal(self, score: Any) -> str:
+    def _find_score_problem(self, score: Any) -> str:
         """Return the reason why a value is not a valid score of this check; empty if it is valid."""
         if not isinstance(score, bool | int | float):
             return f"a check returns a verdict, a number or None, got {type(score).__name__}"
@@ -154,24 +160,24 @@ class Check:
         return ""
 
 
-def check_not_async(found: Any) -> None:
+def reject_coroutine(result: Any) -> None:
     """Check that a function of a conversation returned a value, not a coroutine.
 
     Raises:
         TypeError: If the function is async.
     """
-    if inspect.iscoroutine(found):
-        found.close()
-        raise TypeError(f"{found.__name__} is an async function; it must be a plain one")
+    if inspect.iscoroutine(result):
+        result.close()
+        raise TypeError(f"{result.__name__} is an async function; it must be a plain one")
 
 
-def checked(checks: Iterable[Check], scenario: Any, outcome: Outcome) -> list[Judgement]:
+def run_checks(checks: Iterable[Check], scenario: Any, outcome: Outcome) -> list[Judgement]:
     """Return the judgements of checks about a finished outcome, without those that do not apply."""
     conversation = Conversation(scenario, outcome)
-    return [found for check in checks if (found := check.judgement(conversation)) is not None]
+    return [judgement for check in checks if (judgement := check.judgement(conversation)) is not None]
 
 
-def conversation_to(outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
+def select_judged_messages(outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
     """Return the messages that a judgement is about: all messages, or the messages up to the end of the judged turn.
 
     A message with tool calls is part of the turn that continues after their results. If the target says nothing in the
@@ -185,22 +191,22 @@ def conversation_to(outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
     return messages[: ends[judgement.turn - 1]] if 1 <= judgement.turn <= len(ends) else messages
 
 
-def is_judged(judgements: Iterable[Mapping[str, Any]], metric: str, target: str, turn: int | None = None) -> bool:
+def has_judgement(judgements: Iterable[Mapping[str, Any]], metric: str, target: str, turn: int | None = None) -> bool:
     """Return whether any parsed judgement has this metric, target and turn. Judgements are plain values."""
     return any(
-        (each["metric"], each["target"], each.get("turn")) == (metric, target, turn)
-        and each.get("status") != "unparsed"
-        for each in judgements
+        (judgement["metric"], judgement["target"], judgement.get("turn")) == (metric, target, turn)
+        and judgement.get("status") != "unparsed"
+        for judgement in judgements
     )
 
 
-_BLANK = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
-_QUOTED_BLANK = re.compile(r"""(['"])[^'"]*\{\{.*?\}\}[^'"]*\1""", re.DOTALL)
+_PLACEHOLDER = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+_QUOTED_PLACEHOLDER = re.compile(r"""(['"])[^'"]*\{\{.*?\}\}[^'"]*\1""", re.DOTALL)
 
-Values = Callable[[dict[str, Any]], Any]
+Evaluator = Callable[[dict[str, Any]], Any]
 
 
-class _Cell(str):
+class _CellText(str):
     """A text from a row, which equals the number that it shows, because all cells of CSV files are texts."""
 
     def __eq__(self, other: object) -> bool:
@@ -221,11 +227,11 @@ class StateCheckError(DialoomError):
     """An error in the declaration of a check of the final state."""
 
 
-_MOST_COMPARED = 100_000
+_MAX_COMPARED_ROWS = 100_000
 """Maximum number of rows that are compared with a list of expected values."""
 
 
-def sql_check(sql: str, expected: Any = None) -> Callable[[Any], tuple[Any, str]]:
+def make_sql_check(sql: str, expected: Any = None) -> Callable[[Any], tuple[Any, str]]:
     """Return a function that runs one SELECT statement on the final state of an SQLite environment.
 
     Args:
@@ -239,38 +245,42 @@ def sql_check(sql: str, expected: Any = None) -> Callable[[Any], tuple[Any, str]
     """
     if "{%" in sql:
         raise StateCheckError(f"sql may contain {{{{ ... }}}} but no template statements, got {sql!r:.80}")
-    if _QUOTED_BLANK.search(sql):
+    if _QUOTED_PLACEHOLDER.search(sql):
         raise StateCheckError(
             f"sql has a {{{{ ... }}}} within quotes; leave out the quotes, because the value is bound as a parameter, "
             f"got {sql!r:.80}"
         )
-    values = [_expression(each) for each in _BLANK.findall(sql)]
-    statement = _BLANK.sub("?", sql)
-    fill = _filled(expected)
+    evaluators = [_compile_expression(each) for each in _PLACEHOLDER.findall(sql)]
+    statement = _PLACEHOLDER.sub("?", sql)
+    fill_expected = _compile_value(expected)
 
     def check(conversation: Any) -> tuple[Any, str]:
-        if not is_sqlite(conversation.environment):
+        if not is_sqlite_snapshot(conversation.environment):
             raise ValueError("sql needs an SQLite environment, but this conversation has none")
-        names = _names(conversation.scenario)
-        bound = [_parameter(value(names)) for value in values]
-        right = fill(names)
-        is_all = isinstance(right, list)
-        read = islice(rows(restored(conversation.environment), statement, bound), _MOST_COMPARED + 1 if is_all else 1)
-        found = [next(iter(row.values()), None) for row in read]
-        if len(found) > _MOST_COMPARED:
+        fields = _collect_fields(conversation.scenario)
+        parameters = [_to_parameter(evaluate(fields)) for evaluate in evaluators]
+        expected_value = fill_expected(fields)
+        is_list = isinstance(expected_value, list)
+        rows = islice(
+            execute_statement(restore_database(conversation.environment), statement, parameters),
+            _MAX_COMPARED_ROWS + 1 if is_list else 1,
+        )
+        values = [next(iter(row.values()), None) for row in rows]
+        if len(values) > _MAX_COMPARED_ROWS:
             raise ValueError(
-                f"sql must select at most {_MOST_COMPARED:,} rows to compare with a list, got more; count them in SQL"
+                f"sql must select at most {_MAX_COMPARED_ROWS:,} rows to compare with a list, got more; count "
+                "them in SQL"
             )
-        got = found if is_all else next(iter(found), None)
-        query = f"{statement}{f' with {json.dumps(bound, ensure_ascii=False)}' if bound else ''}"
+        actual = values if is_list else next(iter(values), None)
+        query = f"{statement}{f' with {json.dumps(parameters, ensure_ascii=False)}' if parameters else ''}"
         if expected is None:
-            return got, f"{query}: {shown(got)}"
-        return got == right, f"{query}: {_compared(got, right)}"
+            return actual, f"{query}: {format_value(actual)}"
+        return actual == expected_value, f"{query}: {_format_comparison(actual, expected_value)}"
 
     return check
 
 
-def gold_check(gold: Any) -> Callable[[Any], tuple[Any, str]]:
+def make_gold_check(gold: Any) -> Callable[[Any], tuple[Any, str]]:
     """Return a function that compares the final state with the right state, and states the differences.
 
     Args:
@@ -282,96 +292,110 @@ def gold_check(gold: Any) -> Callable[[Any], tuple[Any, str]]:
     Raises:
         StateCheckError: If an expression is wrong.
     """
-    fill = _filled(gold)
+    fill_gold = _compile_value(gold)
 
     def check(conversation: Any) -> tuple[Any, str]:
         if conversation.environment is None:
             raise ValueError("state compares the final state, but this conversation has no environment")
-        right = fill(_names(conversation.scenario))
-        if isinstance(right, str):
-            right = json.loads(right)
-        if is_sqlite(conversation.environment):
-            _check_names(right, columns_by_table(conversation.environment))
-        found = difference(right, readable(conversation.environment))
-        return not found, "; ".join(found)
+        expected = fill_gold(_collect_fields(conversation.scenario))
+        if isinstance(expected, str):
+            expected = json.loads(expected)
+        if is_sqlite_snapshot(conversation.environment):
+            _check_columns(expected, list_columns(conversation.environment))
+        differences = find_differences(expected, decode_snapshot(conversation.environment))
+        return not differences, "; ".join(differences)
 
     return check
 
 
-def _check_names(right: Any, known: Mapping[str, Sequence[str]]) -> None:
+def _check_columns(gold: Any, columns_by_table: Mapping[str, Sequence[str]]) -> None:
     """Check that a database has the tables and columns of its right state.
 
     Raises:
         ValueError: If it lacks one. The message lists those that it has.
     """
-    for table, expected in right.items() if isinstance(right, Mapping) else ():
-        if table not in known:
-            raise ValueError(f"gold has an unknown table {table!r}; the tables are {', '.join(known) or 'none'}")
-        for row in expected if isinstance(expected, list) else ():
+    for table, rows in gold.items() if isinstance(gold, Mapping) else ():
+        if table not in columns_by_table:
+            raise ValueError(
+                f"gold has an unknown table {table!r}; the tables are {', '.join(columns_by_table) or 'none'}"
+            )
+        for row in rows if isinstance(rows, list) else ():
             for column in row if isinstance(row, Mapping) else ():
-                if column not in known[table]:
-                    columns = ", ".join(known[table])
-                    raise ValueError(f"gold has an unknown column {column!r} of {table}; its columns are {columns}")
+                if column not in columns_by_table[table]:
+                    column_names = ", ".join(columns_by_table[table])
+                    raise ValueError(
+                        f"gold has an unknown column {column!r} of {table}; its columns are {column_names}"
+                    )
 
 
-def expressions(value: Any) -> Iterator[str]:
+def find_expressions(value: Any) -> Iterator[str]:
     """Yield the strings within a value that consist of one `{{ expression }}`."""
     if isinstance(value, str):
-        if _BLANK.fullmatch(value.strip()):
+        if _PLACEHOLDER.fullmatch(value.strip()):
             yield value
     elif isinstance(value, Mapping | list | tuple):
         for each in value.values() if isinstance(value, Mapping) else value:
-            yield from expressions(each)
+            yield from find_expressions(each)
 
 
-def _filled(value: Any) -> Values:
+def _compile_value(value: Any) -> Evaluator:
     """Return a function that, given a scenario's fields, returns a value with its expressions replaced."""
-    if isinstance(value, str) and (found := _BLANK.fullmatch(value.strip())):
-        compute = _expression(found[1])
-        return lambda names: _Cell(cell) if isinstance(cell := compute(names), str) else cell
+    if isinstance(value, str) and (match := _PLACEHOLDER.fullmatch(value.strip())):
+        compute = _compile_expression(match[1])
+        return lambda fields: _CellText(cell) if isinstance(cell := compute(fields), str) else cell
     if isinstance(value, Mapping):
-        parts = {key: _filled(each) for key, each in value.items()}
-        return lambda names: {key: part(names) for key, part in parts.items()}
+        parts = {key: _compile_value(each) for key, each in value.items()}
+        return lambda fields: {key: part(fields) for key, part in parts.items()}
     if isinstance(value, list | tuple):
-        items = [_filled(each) for each in value]
-        return lambda names: [item(names) for item in items]
+        items = [_compile_value(each) for each in value]
+        return lambda fields: [item(fields) for item in items]
     return lambda _names: value
 
 
-def _expression(text: str) -> Values:
+def _compile_expression(text: str) -> Evaluator:
     try:
         compute, _ = Sandbox().expression(text.strip())
     except TemplateSyntaxError as error:
         raise StateCheckError(f"{{{{{text}}}}} is not an expression: {error.message}") from error
 
-    def value(names: dict[str, Any]) -> Any:
-        found = compute(names)
-        if isinstance(found, Undefined):
+    def evaluate(fields: dict[str, Any]) -> Any:
+        result = compute(fields)
+        if isinstance(result, Undefined):
             raise ValueError(f"{{{{{text}}}}} has no value in this scenario")
-        return found
+        return result
 
-    return value
+    return evaluate
 
 
-def _names(scenario: Any) -> dict[str, Any]:
+def _collect_fields(scenario: Any) -> dict[str, Any]:
     return {name: getattr(scenario, name) for name in type(scenario).model_fields}
 
 
-def _parameter(value: Any) -> str | int | float | None:
+def _to_parameter(value: Any) -> str | int | float | None:
     return value if isinstance(value, str | int | float | None) else json.dumps(value, ensure_ascii=False)
 
 
-def _compared(got: Any, right: Any) -> str:
+def _format_comparison(actual: Any, expected: Any) -> str:
     """Return a value and the expected value as text; of long lists and texts that differ, the first difference."""
     for kind, unit in ((list, "row"), (str, "character")):
-        if isinstance(got, kind) and isinstance(right, kind) and got != right and _is_cut(got, right):
-            pairs = enumerate(zip(got, right, strict=False))
-            place = next((place for place, (one, other) in pairs if one != other), min(len(got), len(right)))
-            one, other = (shown(each[place]) if place < len(each) else "nothing" for each in (got, right))
-            lengths = f"{len(got):,} {unit}s, expected {len(right):,}"
-            return f"{lengths}; they differ first in {unit} {place + 1:,}: {one}, expected {other}"
-    return f"{shown(got)}, expected {shown(right)}"
+        if (
+            isinstance(actual, kind)
+            and isinstance(expected, kind)
+            and actual != expected
+            and _is_truncated(actual, expected)
+        ):
+            pairs = enumerate(zip(actual, expected, strict=False))
+            position = next(
+                (position for position, (actual_item, expected_item) in pairs if actual_item != expected_item),
+                min(len(actual), len(expected)),
+            )
+            actual_item, expected_item = (
+                format_value(each[position]) if position < len(each) else "nothing" for each in (actual, expected)
+            )
+            lengths = f"{len(actual):,} {unit}s, expected {len(expected):,}"
+            return f"{lengths}; they differ first in {unit} {position + 1:,}: {actual_item}, expected {expected_item}"
+    return f"{format_value(actual)}, expected {format_value(expected)}"
 
 
-def _is_cut(*values: Any) -> bool:
-    return any(len(json.dumps(value, ensure_ascii=False, default=str)) > MOST_SHOWN for value in values)
+def _is_truncated(*values: Any) -> bool:
+    return any(len(json.dumps(value, ensure_ascii=False, default=str)) > MAX_SHOWN_CHARACTERS for value in values)

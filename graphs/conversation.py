@@ -17,9 +17,9 @@ from .outcome import Line
 TOOL = "tool"
 """The name of the speaker of tool results."""
 
-_FINISH_REASON = "finish_reason"
-_CALLS = "called"
-_CARRIED = "carried"
+_FINISH_REASON_KEY = "finish_reason"
+_CALLS_KEY = "called"
+_CARRIED_KEY = "carried"
 
 
 def said(
@@ -41,12 +41,12 @@ def said(
         tool_calls: The message's tool calls. Only the role `assistant` makes tool calls.
         carried: Data from the provider that must be sent back to it with the calls.
     """
-    about: dict[str, Any] = {"id": f"{position}-{speaker}", "name": speaker, "content": content}
-    more = {_FINISH_REASON: finish_reason, _CALLS: [*tool_calls], _CARRIED: carried}
-    extra = {name: value for name, value in more.items() if value}
+    fields: dict[str, Any] = {"id": f"{position}-{speaker}", "name": speaker, "content": content}
+    optional = {_FINISH_REASON_KEY: finish_reason, _CALLS_KEY: [*tool_calls], _CARRIED_KEY: carried}
+    extra = {name: value for name, value in optional.items() if value}
     if tool_calls or speaker == "assistant":
-        return AIMessage(**about, additional_kwargs=extra, **_parsed(tool_calls))
-    return HumanMessage(**about, additional_kwargs=extra)
+        return AIMessage(**fields, additional_kwargs=extra, **_to_langchain_calls(tool_calls))
+    return HumanMessage(**fields, additional_kwargs=extra)
 
 
 def acted(reply: AgentReply, position: int, speaker: str = "assistant") -> list[BaseMessage]:
@@ -59,14 +59,14 @@ def acted(reply: AgentReply, position: int, speaker: str = "assistant") -> list[
         position: The number of messages before it.
         speaker: The speaker.
     """
-    calls, why, carried = reply.tool_calls, reply.finish_reason, reply.carried
+    calls, finish_reason, carried = reply.tool_calls, reply.finish_reason, reply.carried
     if not any(reply.outputs):
-        return [said(speaker, reply.content, position, why, tool_calls=calls, carried=carried)]
-    made: list[BaseMessage] = []
+        return [said(speaker, reply.content, position, finish_reason, tool_calls=calls, carried=carried)]
+    messages: list[BaseMessage] = []
     for call, output in zip(calls, reply.outputs, strict=True):
-        made.append(said(speaker, "", position + len(made), tool_calls=[call]))
-        made.append(tool_said(call, output, position + len(made)))
-    return [*made, said(speaker, reply.content, position + len(made), why)]
+        messages.append(said(speaker, "", position + len(messages), tool_calls=[call]))
+        messages.append(tool_said(call, output, position + len(messages)))
+    return [*messages, said(speaker, reply.content, position + len(messages), finish_reason)]
 
 
 def tool_said(call: FunctionCall, content: str, position: int) -> BaseMessage:
@@ -87,31 +87,31 @@ def calls_of(message: BaseMessage) -> Sequence[FunctionCall]:
     """
     if not isinstance(message, AIMessage):
         return ()
-    if (stored := message.additional_kwargs.get(_CALLS)) is not None:
+    if (stored := message.additional_kwargs.get(_CALLS_KEY)) is not None:
         return tuple(stored)
     if not message.tool_calls and not message.invalid_tool_calls:
         return ()
-    whole = [(one["id"], one["name"], json.dumps(one["args"], ensure_ascii=False)) for one in message.tool_calls]
-    broken = [(one["id"], one["name"], one["args"] or "") for one in message.invalid_tool_calls]
-    return tuple({"id": id_ or "", "name": name or "", "arguments": text} for id_, name, text in (*whole, *broken))
+    valid = [(call["id"], call["name"], json.dumps(call["args"], ensure_ascii=False)) for call in message.tool_calls]
+    invalid = [(call["id"], call["name"], call["args"] or "") for call in message.invalid_tool_calls]
+    return tuple({"id": id_ or "", "name": name or "", "arguments": text} for id_, name, text in (*valid, *invalid))
 
 
-def _parsed(calls: Sequence[FunctionCall]) -> dict[str, Any]:
+def _to_langchain_calls(calls: Sequence[FunctionCall]) -> dict[str, Any]:
     """Return calls in LangChain's form: first those whose arguments are a JSON object, then the invalid ones."""
-    whole: list[dict[str, Any]] = []
-    broken: list[dict[str, Any]] = []
+    valid: list[dict[str, Any]] = []
+    invalid: list[dict[str, Any]] = []
     for call in calls:
-        given: Any = None
+        arguments: Any = None
         with suppress(ValueError, RecursionError):
-            given = json.loads(call["arguments"])
-        if isinstance(given, dict):
-            whole.append({"name": call["name"], "args": given, "id": call["id"]})
+            arguments = json.loads(call["arguments"])
+        if isinstance(arguments, dict):
+            valid.append({"name": call["name"], "args": arguments, "id": call["id"]})
         else:
-            broken.append({"name": call["name"], "args": call["arguments"], "id": call["id"], "error": None})
-    return {"tool_calls": whole, "invalid_tool_calls": broken}
+            invalid.append({"name": call["name"], "args": call["arguments"], "id": call["id"], "error": None})
+    return {"tool_calls": valid, "invalid_tool_calls": invalid}
 
 
-def appended(left: Sequence[BaseMessage], right: Sequence[BaseMessage | dict[str, Any]]) -> list[BaseMessage]:
+def append_messages(left: Sequence[BaseMessage], right: Sequence[BaseMessage | dict[str, Any]]) -> list[BaseMessage]:
     """Reduce a conversation: append new messages. A message with a known id replaces the old one.
 
     Messages may also be plain values, because a server receives them in this form from a client that edits a state.
@@ -120,15 +120,15 @@ def appended(left: Sequence[BaseMessage], right: Sequence[BaseMessage | dict[str
         ValueError: If a message has no id. No random id is assigned to it, because random ids would make runs differ.
     """
     merged = list(left)
-    places = {message.id: index for index, message in enumerate(merged)}
-    for given in right:
-        message = given if isinstance(given, BaseMessage) else convert_to_messages([given])[0]
+    indexes = {message.id: index for index, message in enumerate(merged)}
+    for new in right:
+        message = new if isinstance(new, BaseMessage) else convert_to_messages([new])[0]
         if message.id is None:
             raise ValueError(f"a message needs an id before it is added to the state: {message.content!r:.60}")
-        if message.id in places:
-            merged[places[message.id]] = message
+        if message.id in indexes:
+            merged[indexes[message.id]] = message
         else:
-            places[message.id] = len(merged)
+            indexes[message.id] = len(merged)
             merged.append(message)
     return merged
 
@@ -140,16 +140,16 @@ def joined(left: Sequence[Any], right: Sequence[Any]) -> list[Any]:
 
 def utterances(messages: Sequence[BaseMessage]) -> list[Utterance]:
     """Return a conversation in the form that prompts take."""
-    return [_utterance(message) for message in messages]
+    return [_to_utterance(message) for message in messages]
 
 
-def _utterance(message: BaseMessage) -> Utterance:
+def _to_utterance(message: BaseMessage) -> Utterance:
     line: Utterance = {"speaker": speaker_of(message), "content": str(message.content)}
     if calls := calls_of(message):
         line["tool_calls"] = [*calls]
     if isinstance(message, ToolMessage):
         line["tool_call_id"] = message.tool_call_id
-    if carried := message.additional_kwargs.get(_CARRIED):
+    if carried := message.additional_kwargs.get(_CARRIED_KEY):
         line["carried"] = carried
     return line
 
@@ -165,7 +165,7 @@ def lines(messages: Sequence[BaseMessage]) -> tuple[Line, ...]:
         Line(
             role=speaker_of(message),
             content=str(message.content),
-            finish_reason=message.additional_kwargs.get(_FINISH_REASON),
+            finish_reason=message.additional_kwargs.get(_FINISH_REASON_KEY),
             tool_calls=tuple(calls_of(message)),
             tool_call_id=message.tool_call_id if isinstance(message, ToolMessage) else None,
         )
@@ -173,12 +173,12 @@ def lines(messages: Sequence[BaseMessage]) -> tuple[Line, ...]:
     )
 
 
-def messages_of(lines_: Sequence[Line]) -> list[BaseMessage]:
+def to_messages(lines_: Sequence[Line]) -> list[BaseMessage]:
     """Return a finished conversation in the form that the state keeps."""
-    called = {call["id"]: call for line in lines_ for call in line.tool_calls}
+    calls_by_id = {call["id"]: call for line in lines_ for call in line.tool_calls}
     return [
-        tool_said(called[line.tool_call_id], line.content, index)
-        if line.tool_call_id in called
+        tool_said(calls_by_id[line.tool_call_id], line.content, index)
+        if line.tool_call_id in calls_by_id
         else said(line.role, line.content, index, line.finish_reason, tool_calls=line.tool_calls)
         for index, line in enumerate(lines_)
     ]
@@ -194,7 +194,7 @@ class DialogueState(TypedDict, total=False):
         marked_opening: Whether an end marker was removed from the first message.
     """
 
-    messages: Annotated[list[BaseMessage], appended]
+    messages: Annotated[list[BaseMessage], append_messages]
     judgements: Annotated[list[dict[str, Any]], joined]
     ended_by: str
     marked_opening: bool

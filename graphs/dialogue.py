@@ -16,8 +16,7 @@ from langchain_core.messages import BaseMessage
 from dialoom.prompts import Prompt, Utterance, shared_text
 from dialoom.roles import UnparsedReplyError
 
-from . import acting
-from .acting import spoken_only, turns_of
+from . import tool_use
 from .capabilities import WithFacets, WithGate, WithJudging, WithProgress, WithPrompts, WithReport, WithRoles
 from .conversation import DialogueState, lines, said, speaker_of, utterances
 from .environment import EnvironmentFactory, Tool
@@ -28,19 +27,20 @@ from .recipe import Recipe, RecipeError
 from .scenario import Scenario
 from .stage import Scene, Stage, Update, node
 from .tables.table import Table
+from .tool_use import count_turns, remove_tool_messages
 
 END_MARKER, MAX_TURNS = "end_marker", "max_turns"
 """The reasons why a dialogue ends: a role wrote the end marker, or all turns are used up."""
 
 ASSISTANT = "assistant"
-_WARMTH = 0.7
+_DEFAULT_TEMPERATURE = 0.7
 """The default sampling temperature of roles other than the assistant and the judges."""
 
 _PROMPT_ID = re.compile(r"[\w-]+(/[\w-]+)+")
 
 
 @dataclass(frozen=True, slots=True)
-class Extra:
+class ExtraRole:
     """A role that speaks outside the order of turns, after a message that triggers it.
 
     Attributes:
@@ -95,7 +95,7 @@ class Turns:
     end_reason: str = END_MARKER
     last_word: str = ""
     other_markers: Mapping[str, str] = field(default_factory=dict)
-    extras: tuple[Extra, ...] = ()
+    extras: tuple[ExtraRole, ...] = ()
     ending_tools: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -129,11 +129,11 @@ class Turns:
         Roles in `extras` come first, if they were triggered since a role of the order last spoke. Each of them speaks
         once. Then the next role of the order speaks.
         """
-        place = max(place for place, message in enumerate(messages) if message.name in self.order)
-        since = messages[place:]
-        names = {message.name for message in since}
-        following = self.order[(self.order.index(str(since[0].name)) + 1) % len(self.order)]
-        called = (each.role for each in self.extras if each.role not in names and any(map(each.is_called, since)))
+        index = max(index for index, message in enumerate(messages) if message.name in self.order)
+        recent = messages[index:]
+        names = {message.name for message in recent}
+        following = self.order[(self.order.index(str(recent[0].name)) + 1) % len(self.order)]
+        called = (each.role for each in self.extras if each.role not in names and any(map(each.is_called, recent)))
         return next(called, following)
 
     def split(self, text: str) -> tuple[str, str]:
@@ -141,11 +141,11 @@ class Turns:
 
         If it contained several, return the one that is first in `markers`.
         """
-        found = ""
+        first_marker = ""
         for marker in self.markers:
-            text, is_marked = without_marker(text, marker)
-            found = found or (marker if is_marked else "")
-        return text.strip(), found
+            text, is_marked = remove_marker(text, marker)
+            first_marker = first_marker or (marker if is_marked else "")
+        return text.strip(), first_marker
 
     def reason(self, scenario: Any, role: str, messages: list[BaseMessage], marker: str) -> str:
         """Return the reason why the conversation is over after a message, or an empty text if it goes on.
@@ -162,7 +162,7 @@ class Turns:
             if not isinstance(reason, str):
                 raise TypeError(f"until must return the reason as a text, or an empty text, got {reason!r:.60}")
             return reason
-        is_last = role == self.order[-1] and turns_of(messages, role) >= self.limit(scenario)
+        is_last = role == self.order[-1] and count_turns(messages, role) >= self.limit(scenario)
         return self.limit_reason if is_last else ""
 
 
@@ -214,7 +214,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         cls._declares_roles = cls._declares_roles or "roles" in own
         if not cls._declares_roles and isinstance(getattr(cls, "prompts", None), Mapping):
             judging = {judge.role: 0.0 for judge in cls.judges}
-            cls.roles = {role: 0.0 if role == ASSISTANT else _WARMTH for role in cls.prompts} | judging
+            cls.roles = {role: 0.0 if role == ASSISTANT else _DEFAULT_TEMPERATURE for role in cls.prompts} | judging
         if "evaluated" not in own and ASSISTANT in getattr(cls, "roles", ()):
             cls.evaluated = ASSISTANT
 
@@ -229,14 +229,17 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         texts = self.prompt_texts(sets)
         if not isinstance(texts, Mapping):
             return super().prompt_list(sets)
-        own = [text if _PROMPT_ID.fullmatch(text) else self._speaker(role, text, sets) for role, text in texts.items()]
-        return [*own, *(judge.prompt_of(self.name, sets) for judge in self.judges)]
+        prompts = [
+            text if _PROMPT_ID.fullmatch(text) else self._compose_prompt(role, text, sets)
+            for role, text in texts.items()
+        ]
+        return [*prompts, *(judge.prompt_of(self.name, sets) for judge in self.judges)]
 
     def prompt_texts(self, sets: Sequence[str]) -> Sequence[str] | Mapping[str, str]:
         """Return `prompts`. A recipe that composes its prompts from the texts of the selected sets overrides this."""
         return self.prompts
 
-    def _speaker(self, role: str, text: str, sets: Sequence[str]) -> Prompt:
+    def _compose_prompt(self, role: str, text: str, sets: Sequence[str]) -> Prompt:
         """Return a role's prompt, made from the text of its system message."""
         body = text if text.lstrip().startswith("===") else f"=== system ===\n{text.strip()}\n"
         if "=== history ===" not in body:
@@ -268,44 +271,55 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
             RecipeError: If an input is missing. The message names the prompt and the input.
             ToolError: If a tool cannot be offered.
         """
-        acting.check_tools(self, servers)
-        own, kind = type(self), self.scenario_type
-        if own.inputs is not DialogueRecipe.inputs or own.prompt_of is not DialogueRecipe.prompt_of:
+        tool_use.check_tools(self, servers)
+        recipe_type, scenario_type = type(self), self.scenario_type
+        if recipe_type.inputs is not DialogueRecipe.inputs or recipe_type.prompt_of is not DialogueRecipe.prompt_of:
             return
         for prompt in [library[self.prompt_of(None, role)] for role in self.turns.roles]:
-            if unknown := [name for name in prompt.front.inputs if name not in ("history", *kind.model_fields)]:
-                raise RecipeError(f"prompt {prompt.id!r} declares the input {_unknown(unknown[0], kind)}")
+            if unknown := [
+                name for name in prompt.front.inputs if name not in ("history", *scenario_type.model_fields)
+            ]:
+                raise RecipeError(
+                    f"prompt {prompt.id!r} declares the input {_describe_unknown_field(unknown[0], scenario_type)}"
+                )
 
     def graph(self, options: Any) -> Graph:
         """Return the graph: the roles speak in turn, then the judges score."""
         from langgraph.graph import END, START, StateGraph  # slow to import, and not needed to read a run
 
         self._check_turns()
-        actor, servers = ASSISTANT if acting.is_acting(self, options) else "", acting.servers_of(self, options)
+        tool_role = ASSISTANT if tool_use.uses_tools(self, options) else ""
+        servers = tool_use.list_mcp_servers(self, options)
         order = self.turns.order
-        if actor and actor not in order:
+        if tool_role and tool_role not in order:
             raise RecipeError(
-                f"tools are offered to the role {actor!r}, which is not in the order of turns", setting="tools"
+                f"tools are offered to the role {tool_role!r}, which is not in the order of turns", setting="tools"
             )
-        builder = StateGraph(acting.ActingState if actor else DialogueState, context_schema=Stage)
+        builder = StateGraph(tool_use.ToolState if tool_role else DialogueState, context_schema=Stage)
         for role in self.turns.roles:
             speak = self.speaker(role)
-            builder.add_node(role, node(acting.assistant(self, role, servers, speak) if role == actor else speak))
-        after = add_judges(builder, self, self.judges_used(options)) or [END]
+            builder.add_node(
+                role, node(tool_use.make_assistant_node(self, role, servers, speak) if role == tool_role else speak)
+            )
+        next_nodes = add_judges(builder, self, self.judges_used(options)) or [END]
         for role in self.turns.roles:
             last_word = self.turns.last_word if role == self.turns.ender else ""
-            following = (order[(order.index(role) + 1) % len(order)],) if not self.turns.extras else self.turns.roles
-            path = _next(role, self.turns, after, last_word)
-            tools = [acting.TOOLS_NODE] if role == actor else []
-            builder.add_conditional_edges(
-                role, path, list(dict.fromkeys([*following, *filter(None, [last_word]), *tools, *after]))
+            next_speakers = (
+                (order[(order.index(role) + 1) % len(order)],) if not self.turns.extras else self.turns.roles
             )
-        if actor:
-            builder.add_node(acting.BEGIN, node(acting.begin(self, actor, servers)))
-            builder.add_node(acting.TOOLS_NODE, node(acting.tools(self, actor, servers)))
-            builder.add_edge(acting.BEGIN, order[0])
-            builder.add_conditional_edges(acting.TOOLS_NODE, _after_tools(actor, after), [actor, *after])
-        builder.add_edge(START, acting.BEGIN if actor else order[0])
+            route = _make_router(role, self.turns, next_nodes, last_word)
+            tools = [tool_use.TOOLS_NODE] if role == tool_role else []
+            builder.add_conditional_edges(
+                role, route, list(dict.fromkeys([*next_speakers, *filter(None, [last_word]), *tools, *next_nodes]))
+            )
+        if tool_role:
+            builder.add_node(tool_use.BEGIN_NODE, node(tool_use.make_begin_node(self, tool_role, servers)))
+            builder.add_node(tool_use.TOOLS_NODE, node(tool_use.make_tools_node(self, tool_role, servers)))
+            builder.add_edge(tool_use.BEGIN_NODE, order[0])
+            builder.add_conditional_edges(
+                tool_use.TOOLS_NODE, _make_tools_router(tool_role, next_nodes), [tool_role, *next_nodes]
+            )
+        builder.add_edge(START, tool_use.BEGIN_NODE if tool_role else order[0])
         return builder
 
     def _check_turns(self) -> None:
@@ -324,16 +338,16 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
                 )
         limit, kind = self.turns.max_turns, self.scenario_type
         if isinstance(limit, str) and not hasattr(kind, limit) and limit not in kind.model_fields:
-            raise RecipeError(f"max_turns names the field {_unknown(limit, kind)}")
+            raise RecipeError(f"max_turns names the field {_describe_unknown_field(limit, kind)}")
 
     def report_tables(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
         """Return the tables.
 
         If the assistant has tools, add a table of their use, and a warning if it was offered none.
         """
-        seen = [acting.Actions(label) for label, _ in runs]
-        read = [(label, each.read(episodes)) for each, (label, episodes) in zip(seen, runs, strict=True)]
-        return acting.with_actions(super().report_tables(read), seen)
+        tallies = [tool_use.ToolUseTally(label) for label, _ in runs]
+        counted_runs = [(label, each.observe(episodes)) for each, (label, episodes) in zip(tallies, runs, strict=True)]
+        return tool_use.add_tool_use(super().report_tables(counted_runs), tallies)
 
     def initial(self, scenario: Any) -> dict[str, Any]:
         """Return the state before the first message."""
@@ -345,14 +359,17 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         return Outcome(
             messages=lines(messages),
             ended_by="error" if failed else state.get("ended_by", ""),
-            counts={f"{self.turns.unit}s": turns_of(messages, self.turns.order[-1]), **acting.counts(self, state)},
-            details=acting.details(state),
+            counts={
+                f"{self.turns.unit}s": count_turns(messages, self.turns.order[-1]),
+                **tool_use.collect_counts(self, state),
+            },
+            details=tool_use.collect_details(state),
             judgements=tuple(Judgement.model_validate(value) for value in state.get("judgements", [])),
         )
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """Return the number of turns that have begun, for the step debugger."""
-        return {self.turns.unit: turns_of(state.get("messages", ()), self.turns.order[0])}
+        return {self.turns.unit: count_turns(state.get("messages", ()), self.turns.order[0])}
 
     def facts(self, scenario: Any) -> Facts:
         """Return the facts about a conversation for the gate's rules."""
@@ -370,8 +387,8 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
     def heard(self, role: str, messages: Sequence[BaseMessage]) -> list[Utterance]:
         """Return the conversation for a role's prompt, with tool calls and results only if this role makes calls."""
         history = utterances(messages)
-        acts = any(each["speaker"] == role and each.get("tool_calls") for each in history)
-        return history if acts or role == ASSISTANT else spoken_only(history)
+        makes_calls = any(each["speaker"] == role and each.get("tool_calls") for each in history)
+        return history if makes_calls or role == ASSISTANT else remove_tool_messages(history)
 
     def speaker(self, role: str) -> Callable[[Any, Scene], Awaitable[Update]]:
         """Return a role's node function, which asks the role for its next message and adds the message to the state.
@@ -396,7 +413,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         messages = state["messages"]
         prompt = self.prompt_of(scene.scenario, role)
         inputs = {
-            "opening": is_unopened(messages),
+            "opening": is_empty_dialogue(messages),
             **self.inputs(scene.scenario, role),
             "history": self.heard(role, messages),
         }
@@ -410,7 +427,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         """
         messages = state["messages"]
         marker = self.turns.split(reply)[1] if role == self.turns.ender else ""
-        is_opening = is_unopened(messages)
+        is_opening = is_empty_dialogue(messages)
         ending = "" if is_opening else marker
         text = self.spoken(reply) if role in (USER, self.turns.ender) else reply
         if not text and not ending:
@@ -422,12 +439,12 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         return {"messages": new, "ended_by": state["ended_by"] or reason, **opening}
 
 
-def is_unopened(messages: Sequence[BaseMessage]) -> bool:
+def is_empty_dialogue(messages: Sequence[BaseMessage]) -> bool:
     """Return whether nobody has spoken yet: there are no messages except instructions to the assistant."""
     return all(speaker_of(message) == SYSTEM for message in messages)
 
 
-def _unknown(name: str, kind: type[Scenario]) -> str:
+def _describe_unknown_field(name: str, kind: type[Scenario]) -> str:
     return f"{name!r}, which {kind.__name__} does not have; it has {', '.join(kind.model_fields) or 'no fields'}"
 
 
@@ -436,7 +453,7 @@ def has_word(text: str, word: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
 
-def without_marker(text: str, marker: str) -> tuple[str, bool]:
+def remove_marker(text: str, marker: str) -> tuple[str, bool]:
     """Return a text without an end marker, and whether the marker was there.
 
     Spaces, emphasis, quotes and brackets around the marker are removed with it.
@@ -447,41 +464,44 @@ def without_marker(text: str, marker: str) -> tuple[str, bool]:
     """
     if not marker:
         return text.strip(), False
-    *parts, rest = _marker(marker).split(text)
+    *parts, rest = _compile_marker(marker).split(text)
     # The parts are trimmed one by one, because a regular expression would take quadratic time in the number of spaces.
-    return " ".join([*(part[: len(part) - len(_ending(part))] for part in parts), rest]).strip(), bool(parts)
+    kept = [part[: len(part) - len(_find_trailing_markup(part))] for part in parts]
+    return " ".join([*kept, rest]).strip(), bool(parts)
 
 
-_BEFORE = re.compile(r"[^\s*_\"'(\[]")
+_KEPT_BEFORE_MARKER = re.compile(r"[^\s*_\"'(\[]")
 """A pattern for a character that is not removed before a marker: any except spaces, `*`, `_`, quotes and opening
 brackets.
 """
 
 
 @cache
-def _marker(marker: str) -> re.Pattern[str]:
+def _compile_marker(marker: str) -> re.Pattern[str]:
     return re.compile(rf"\b{re.escape(marker)}\b[\s*_\"')\].!]*")
 
 
-def _ending(part: str) -> str:
+def _find_trailing_markup(part: str) -> str:
     """Return the trailing spaces, emphasis, quotes or brackets of a text that precedes a marker."""
-    end = next((at for at in range(len(part), 0, -1) if _BEFORE.match(part[at - 1])), 0)
+    end = next((position for position in range(len(part), 0, -1) if _KEPT_BEFORE_MARKER.match(part[position - 1])), 0)
     return part[end:]
 
 
-def _next(role: str, turns: Turns, after: list[str], last_word: str) -> Callable[[DialogueState], Awaitable[list[str]]]:
+def _make_router(
+    role: str, turns: Turns, after: list[str], last_word: str
+) -> Callable[[DialogueState], Awaitable[list[str]]]:
     async def route(state: DialogueState) -> list[str]:
         if last_word and state["ended_by"] in turns.markers.values() and state["messages"][-1].name != last_word:
             return [last_word]
-        if acting.is_waiting(state["messages"]):
-            return [acting.TOOLS_NODE]
+        if tool_use.has_pending_calls(state["messages"]):
+            return [tool_use.TOOLS_NODE]
         return after if state["ended_by"] else [turns.following(state["messages"])]
 
     route.__name__ = f"after_{role}"  # the step debugger shows this name
     return route
 
 
-def _after_tools(actor: str, after: list[str]) -> Callable[[DialogueState], Awaitable[list[str]]]:
+def _make_tools_router(actor: str, after: list[str]) -> Callable[[DialogueState], Awaitable[list[str]]]:
     async def after_tools(state: DialogueState) -> list[str]:
         return after if state["ended_by"] else [actor]
 

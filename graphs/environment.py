@@ -104,15 +104,15 @@ class Toolset:
     def __init__(self, tools: Iterable[Tool], remote: Iterable[RemoteTool] = ()) -> None:
         self.remote: dict[str, RemoteTool] = {}
         self._tools: dict[str, BaseTool] = {}
-        for each in tools:
-            tool = as_tool(each)
+        for candidate in tools:
+            tool = as_tool(candidate)
             if tool.name in self._tools:
                 raise ToolError(f"tools: two tools have the name {tool.name!r}; rename one", setting="tools")
             self._tools[tool.name] = tool
-        for other in remote:
-            if other.name in self.names:
-                raise ToolError(f"tools: two tools have the name {other.name!r}; rename one", setting="tools")
-            self.remote[other.name] = other
+        for remote_tool in remote:
+            if remote_tool.name in self.names:
+                raise ToolError(f"tools: two tools have the name {remote_tool.name!r}; rename one", setting="tools")
+            self.remote[remote_tool.name] = remote_tool
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -133,40 +133,44 @@ class Toolset:
         If a call cannot be executed or its tool raises an exception, the text begins with `error:`.
 
         Raises:
-            PermanentProviderError: If the tool returns an object that has no text; see `text_of_result`.
+            PermanentProviderError: If the tool returns an object that has no text; see `format_result`.
         """
         if (tool := self._tools.get(call["name"])) is None:
             return f"error: there is no tool {call['name']!r}; there are {', '.join(self.names) or 'none'}"
-        given = arguments_of(call)
-        if isinstance(given, str):
-            return given
+        arguments = parse_arguments(call)
+        if isinstance(arguments, str):
+            return arguments
         try:
             # A synchronous tool runs in this thread, because an environment's connections may be bound to it.
-            found = await tool.ainvoke(given) if getattr(tool, "coroutine", None) else tool.invoke(given)
+            result = await tool.ainvoke(arguments) if getattr(tool, "coroutine", None) else tool.invoke(arguments)
         except asyncio.CancelledError:
             raise
         except Exception as error:
             text = f"error: {type(error).__name__}: {error}"
         else:
             try:
-                text = text_of_result(found)
+                text = format_result(result)
             except Exception as error:
                 raise PermanentProviderError(
-                    redacted(f"tool {tool.name} returned a {type(found).__name__} that cannot be sent: {error}")
+                    redacted(f"tool {tool.name} returned a {type(result).__name__} that cannot be sent: {error}")
                 ) from error
         return well_formed(redacted(text or '""'))
 
 
-def arguments_of(call: FunctionCall) -> dict[str, Any] | str:
+def parse_arguments(call: FunctionCall) -> dict[str, Any] | str:
     """Return the arguments of a call, or a text that begins with `error:` if they are not a JSON object."""
     try:
-        given = json.loads(call["arguments"] or "{}")
+        arguments = json.loads(call["arguments"] or "{}")
     except (ValueError, RecursionError) as error:
         return f"error: the arguments are not JSON: {error}"
-    return given if isinstance(given, dict) else f"error: the arguments must be an object, got {type(given).__name__}"
+    return (
+        arguments
+        if isinstance(arguments, dict)
+        else f"error: the arguments must be an object, got {type(arguments).__name__}"
+    )
 
 
-def text_of_result(found: Any) -> str:
+def format_result(result: Any) -> str:
     """Return a tool's result as text. A string is unchanged; any other value becomes JSON.
 
     Rows of a database, dataclasses and pydantic models become objects with their fields, and sets become sorted lists.
@@ -176,10 +180,10 @@ def text_of_result(found: Any) -> str:
         TypeError, ValueError: If the value contains another object, whose text would differ between processes. The
             message names its type and states what to return.
     """
-    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, default=_plain)
+    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=_to_json_value)
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     """Return an object, of which a tool's result consists, in a form that JSON knows."""
     kind: Any = type(value)
     match value:
@@ -188,7 +192,7 @@ def _plain(value: Any) -> Any:
         case BaseModel():
             return value.model_dump()
         case AbstractSet():
-            return sorted(value, key=partial(json.dumps, default=_plain))
+            return sorted(value, key=partial(json.dumps, default=_to_json_value))
         case _ if is_dataclass(value) and not isinstance(value, type):
             return {each.name: getattr(value, each.name) for each in fields(value)}
         case _ if kind.__str__ is object.__str__:
@@ -199,7 +203,7 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def as_tool(given: Tool) -> BaseTool:
+def as_tool(candidate: Tool) -> BaseTool:
     """Return a function as a LangChain tool, or the tool itself if it is one already.
 
     Raises:
@@ -207,32 +211,33 @@ def as_tool(given: Tool) -> BaseTool:
     """
     from langchain_core.tools import BaseTool, StructuredTool
 
-    if isinstance(given, FileFunction):
-        return as_tool(given.load())
-    if isinstance(given, BaseTool):
-        return given
-    if not callable(given):
-        raise ToolError(f"tools: {given!r:.60} is neither a function nor a LangChain tool", setting="tools")
-    name = getattr(given, "__name__", "")
+    if isinstance(candidate, FileFunction):
+        return as_tool(candidate.load())
+    if isinstance(candidate, BaseTool):
+        return candidate
+    if not callable(candidate):
+        raise ToolError(f"tools: {candidate!r:.60} is neither a function nor a LangChain tool", setting="tools")
+    name = getattr(candidate, "__name__", "")
     if not name.isidentifier():
-        raise ToolError(f"tools: {given!r:.60} has no name; give a named function", setting="tools")
-    if not inspect.getdoc(given):
+        raise ToolError(f"tools: {candidate!r:.60} has no name; give a named function", setting="tools")
+    if not inspect.getdoc(candidate):
         raise ToolError(f"tools: {name} needs a docstring, which describes the tool to the assistant", setting="tools")
-    functions: dict[str, Any] = {"coroutine" if inspect.iscoroutinefunction(given) else "func": given}
-    for each in inspect.signature(given).parameters.values():
-        if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
+    functions: dict[str, Any] = {"coroutine" if inspect.iscoroutinefunction(candidate) else "func": candidate}
+    for parameter in inspect.signature(candidate).parameters.values():
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise ToolError(
-                f"tools: {name} has the {each.kind.description} parameter {each.name!r}, but tools get their arguments "
+                f"tools: {name} has the {parameter.kind.description} parameter {parameter.name!r}, but tools get "
+                "their arguments "
                 "by name; declare each argument, as in def look_up(number: int)",
                 setting="tools",
             )
     try:
-        made: BaseTool = StructuredTool.from_function(
+        tool: BaseTool = StructuredTool.from_function(
             **functions, parse_docstring=True, error_on_invalid_docstring=False
         )
     except Exception as error:
         raise ToolError(f"tools: {name} cannot be offered: {type(error).__name__}: {error}", setting="tools") from error
-    return made
+    return tool
 
 
 class Workbench:
@@ -260,14 +265,14 @@ class Workbench:
         run_remote: RunRemote | None = None,
     ) -> None:
         self._name = "" if factory is None else get_player_name(factory)
-        self._environment = environment = None if factory is None else self._call("", factory)
+        self._environment = environment = None if factory is None else self._call_environment("", factory)
         if factory is not None:
             _check_environment(self._name, environment)
-        own = () if environment is None else self._call("tools", lambda: _listed(environment.tools))
+        own = () if environment is None else self._call_environment("tools", lambda: _check_tools(environment.tools))
         self.tools = Toolset((*own, *tools), remote)
         self._run_remote = run_remote
-        self._begun: Any = None
-        self._made = Counter[str]()
+        self._initial_snapshot: Any = None
+        self._call_counts = Counter[str]()
         self._failure: ProviderError | None = None
         self._lock = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -275,20 +280,20 @@ class Workbench:
     def reset(self, scenario: Any) -> Any:
         """Reset the environment for a scenario, and return its first snapshot; `None` without an environment."""
         if self._environment is not None:
-            self._call("reset", partial(self._environment.reset, scenario))
+            self._call_environment("reset", partial(self._environment.reset, scenario))
         return self.state()
 
     def restore(self, snapshot: Any) -> None:
         """Set the environment to a copy of its conversation's state. The environment may change the copy."""
-        self._begun = snapshot
+        self._initial_snapshot = snapshot
         if self._environment is not None:
-            self._call("restore", partial(self._environment.restore, copy.deepcopy(snapshot)))
+            self._call_environment("restore", partial(self._environment.restore, copy.deepcopy(snapshot)))
 
     def restart(self) -> None:
         """Undo all calls, because the attempt that made them is repeated. Remote calls are numbered from 1 again."""
-        if self._made:
-            self._made.clear()
-            self.restore(self._begun)
+        if self._call_counts:
+            self._call_counts.clear()
+            self.restore(self._initial_snapshot)
 
     def state(self) -> Any:
         """Return the environment's snapshot as JSON values; `None` without an environment.
@@ -302,7 +307,9 @@ class Workbench:
         if self._environment is None:
             return None
         try:
-            return well_formed_value(json.loads(dump_state(self._call("snapshot", self._environment.snapshot))))
+            return well_formed_value(
+                json.loads(dump_state(self._call_environment("snapshot", self._environment.snapshot)))
+            )
         except (TypeError, ValueError, RecursionError) as error:
             raise PermanentProviderError(
                 f"environment {self._name}: snapshot must return a JSON value (mappings with strings as keys, lists, "
@@ -323,28 +330,28 @@ class Workbench:
     async def _run(self, call: FunctionCall) -> str:
         async with self._lock:
             text = format_call(call)
-            self._made[text] += 1
+            self._call_counts[text] += 1
             try:
                 if (tool := self.tools.remote.get(call["name"])) is None or self._run_remote is None:
                     return await self.tools.run(call)
-                return await self._run_remote(tool, call, self._made[text])
+                return await self._run_remote(tool, call, self._call_counts[text])
             except ProviderError as error:
                 self._failure = error
                 raise
 
-    def _call(self, what: str, ask: Callable[[], Result]) -> Result:
+    def _call_environment(self, method: str, function: Callable[[], Result]) -> Result:
         """Call a method of the environment, and return its result.
 
         Raises:
             PermanentProviderError: If the method raises an exception. The message states the lines of the user's code.
         """
         try:
-            return ask()
+            return function()
         except Exception as error:
-            place = f" [{frames}]" if (frames := users_frames(error)) else ""
-            where = f"{what} of " if what else ""
+            location = f" [{frames}]" if (frames := users_frames(error)) else ""
+            prefix = f"{method} of " if method else ""
             raise PermanentProviderError(
-                redacted(f"{where}environment {self._name} raised {type(error).__name__}: {error}{place}")
+                redacted(f"{prefix}environment {self._name} raised {type(error).__name__}: {error}{location}")
             ) from error
 
 
@@ -354,23 +361,23 @@ def _check_environment(name: str, environment: object) -> None:
     Raises:
         ToolError: If a method is missing, is asynchronous, or takes other arguments.
     """
-    for form, given in (("reset(scenario)", [None]), ("snapshot()", []), ("restore(snapshot)", [None])):
-        method, found = getattr(environment, form.partition("(")[0], None), "none"
+    for signature, arguments in (("reset(scenario)", [None]), ("snapshot()", []), ("restore(snapshot)", [None])):
+        method, problem = getattr(environment, signature.partition("(")[0], None), "none"
         if callable(method):
             try:
-                inspect.signature(method).bind(*given)
-                found = "an async one" if inspect.iscoroutinefunction(method) else ""
+                inspect.signature(method).bind(*arguments)
+                problem = "an async one" if inspect.iscoroutinefunction(method) else ""
             except TypeError:
-                found = f"one that takes {inspect.signature(method)}"
-        if found:
+                problem = f"one that takes {inspect.signature(method)}"
+        if problem:
             kind = type(environment).__name__
             raise ToolError(
-                f"environment {name} must have a method {form} that is not async, but {kind} has {found}",
+                f"environment {name} must have a method {signature} that is not async, but {kind} has {problem}",
                 setting="environment",
             )
 
 
-def _listed(tools: Any) -> tuple[Tool, ...]:
+def _check_tools(tools: Any) -> tuple[Tool, ...]:
     """Return the tools of an environment.
 
     Raises:
@@ -381,7 +388,7 @@ def _listed(tools: Any) -> tuple[Tool, ...]:
     return tuple(tools)
 
 
-def difference(expected: Any, found: Any) -> list[str]:
+def find_differences(expected: Any, actual: Any) -> list[str]:
     """Return descriptions of the differences between a final state and the expected state; none if the states match.
 
     A mapping is compared by the keys of the expected mapping. A list of mappings (rows) is compared in any order, by
@@ -389,45 +396,45 @@ def difference(expected: Any, found: Any) -> list[str]:
 
     Args:
         expected: The expected state, or a part of it.
-        found: The final state, for example as `readable` returns it.
+        actual: The final state, for example as `decode_snapshot` returns it.
     """
-    return list(_differences(expected, found, ""))
+    return list(_iter_differences(expected, actual, ""))
 
 
-def _differences(expected: Any, found: Any, place: str) -> Iterable[str]:
-    where = f"{place}: " if place else ""
+def _iter_differences(expected: Any, actual: Any, path: str) -> Iterable[str]:
+    prefix = f"{path}: " if path else ""
     if isinstance(expected, Mapping):
-        if not isinstance(found, Mapping):
-            yield f"{where}expected {shown(expected)}, got {shown(found)}"
+        if not isinstance(actual, Mapping):
+            yield f"{prefix}expected {format_value(expected)}, got {format_value(actual)}"
             return
         for key, value in expected.items():
-            name = f"{place}.{key}" if place else str(key)
-            if key not in found:
+            name = f"{path}.{key}" if path else str(key)
+            if key not in actual:
                 yield f"{name} is missing"
             else:
-                yield from _differences(value, found[key], name)
-    elif _is_rows(expected) and _is_rows(found):
+                yield from _iter_differences(value, actual[key], name)
+    elif _is_rows(expected) and _is_rows(actual):
         columns = list(dict.fromkeys(column for row in expected for column in row))
-        left = [{name: row[name] for name in columns if name in row} if columns else row for row in found]
+        unmatched = [{name: row[name] for name in columns if name in row} if columns else row for row in actual]
         for row in expected:
-            if row in left:
-                left.remove(row)
+            if row in unmatched:
+                unmatched.remove(row)
             else:
-                yield f"{where}missing {shown(row)}"
-        yield from (f"{where}unexpected {shown(row)}" for row in left)
-    elif expected != found or isinstance(expected, bool) != isinstance(found, bool):
-        yield f"{where}expected {shown(expected)}, got {shown(found)}"
+                yield f"{prefix}missing {format_value(row)}"
+        yield from (f"{prefix}unexpected {format_value(row)}" for row in unmatched)
+    elif expected != actual or isinstance(expected, bool) != isinstance(actual, bool):
+        yield f"{prefix}expected {format_value(expected)}, got {format_value(actual)}"
 
 
 def _is_rows(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(row, Mapping) for row in value)
 
 
-MOST_SHOWN = 200
+MAX_SHOWN_CHARACTERS = 200
 """Maximum number of characters of a value that an explanation shows."""
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Return a value as JSON; of a long text, the beginning and the number of characters."""
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}... ({len(text):,} characters)"
+    return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}... ({len(text):,} characters)"

@@ -20,8 +20,8 @@ from dialoom.prompts import Prompt, shared_text
 from dialoom.roles import UnparsedReplyError, Verdict
 from dialoom.roles.players import is_async
 
-from .built_in_environments import readable
-from .conversation import joined, messages_of, utterances
+from .built_in_environments import decode_snapshot
+from .conversation import joined, to_messages, utterances
 from .outcome import ENVIRONMENT, Judgement, Outcome, turn_ends
 from .scenario import Scenario
 from .stage import Scene, Stage, Update, node
@@ -239,7 +239,7 @@ class Judge:
         if self.per_turn:
             turns = enumerate(turn_ends(outcome.messages, self.target), start=1)
         for turn, end in turns:
-            yield Case(turn, {"history": utterances(messages_of(outcome.messages[:end]))})
+            yield Case(turn, {"history": utterances(to_messages(outcome.messages[:end]))})
 
     async def judge(self, scene: Scene, prompt: str, outcome: Outcome) -> list[Judgement]:
         """Judge all open cases concurrently. A reply that cannot be parsed gives an `unparsed` judgement.
@@ -315,7 +315,7 @@ class Judge:
         given = {"target": self.target, "metric": self.metric, "turn": case.turn, **inputs}
         declared = scene.inputs_of(prompt)
         if ENVIRONMENT in declared and outcome.environment is not None:
-            given[ENVIRONMENT] = json.dumps(readable(outcome.environment), ensure_ascii=False, indent=1)
+            given[ENVIRONMENT] = json.dumps(decode_snapshot(outcome.environment), ensure_ascii=False, indent=1)
         return {name: given[name] if name in given else getattr(scene.scenario, name) for name in declared}
 
     def check_inputs(self, prompt: Prompt, kind: type[Scenario], has_environment: bool = False) -> None:

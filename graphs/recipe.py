@@ -18,7 +18,7 @@ from dialoom.errors import DialoomError
 from dialoom.personas import located_embedder
 
 from .capabilities import WithGate, WithJudging
-from .check import checked
+from .check import run_checks
 from .judge import Case, Graph, Judge, in_order
 from .outcome import REVIEWER, USER, Outcome
 from .scenario import Scenario
@@ -130,7 +130,7 @@ def completed(recipe: Recipe, scenario: Any, outcome: Outcome, is_checked: bool 
         outcome: The scenario's outcome, with the judges' judgements in any order.
         is_checked: Whether to run the checks.
     """
-    made = checked(WithJudging.of(recipe).checks, scenario, outcome) if is_checked else []
+    made = run_checks(WithJudging.of(recipe).checks, scenario, outcome) if is_checked else []
     judgements = in_order(WithJudging.of(recipe).metrics, [*outcome.judgements, *made])
     return outcome.model_copy(update={"judgements": judgements})
 

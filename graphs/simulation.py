@@ -26,11 +26,11 @@ from dialoom.prompts import Prompt, Utterance, shared_text
 from dialoom.sandbox import Sandbox
 from dialoom.text import well_formed
 
-from .built_in_environments import environment_of_file
+from .built_in_environments import find_environment_class
 from .capabilities import WithLabels
-from .check import Check, Conversation, check_not_async, gold_check, sql_check
+from .check import Check, Conversation, make_gold_check, make_sql_check, reject_coroutine
 from .conversation import TOOL, DialogueState, lines, said
-from .dialogue import MAX_TURNS, DialogueRecipe, Extra, Turns, has_word
+from .dialogue import MAX_TURNS, DialogueRecipe, ExtraRole, Turns, has_word
 from .gate.talk import Facts
 from .judge import JUDGE_INPUTS, Judge
 from .outcome import ENVIRONMENT, REVIEWER, SYSTEM, TRIAL_OF, USER_MODEL, Episode, Judgement, Outcome
@@ -476,7 +476,7 @@ def _environment(study: Study, functions: Mapping[str, Callable[..., Any]], fold
     if spec in functions or spec in study.given:
         return {"environment": staticmethod(functions.get(spec, _not_given))}
     path = FileFunction(f"{spec}:", tuple(folders)).path
-    if (factory := environment_of_file(path)) is None:
+    if (factory := find_environment_class(path)) is None:
         kinds = "file.py:NAME, or a file .db, .sqlite, .sqlite3, .sql or .json"
         raise _wrong(study, ("assistant", "environment"), f"environment = {spec!r} must be {kinds}")
     return {"environment": factory, "begins_with": path}
@@ -556,7 +556,7 @@ def _turns(study: Study, functions: Mapping[str, Callable[..., Any]]) -> Turns:
             others = ", ".join(sorted(known - {each.name}))
             message = f"[[role]] {each.name!r} speaks after {each.speaks.after!r}; the other roles are {others}"
             raise _wrong(study, ("role", number, "speaks"), message)
-        extras.append(Extra(each.name, each.speaks.after, each.speaks.keyword))
+        extras.append(ExtraRole(each.name, each.speaks.after, each.speaks.keyword))
     sides = (USER, ASSISTANT) if dialogue.opens == USER else (ASSISTANT, USER)
     return Turns(
         (*sides, *in_turn),
@@ -589,7 +589,7 @@ def _reason(
         is_by = end.by in ("", last.name)
         return f"keyword {end.keyword}" if is_by and has_word(str(last.content), end.keyword) else ""
     found = functions[end.python](talk)
-    check_not_async(found)
+    reject_coroutine(found)
     return well_formed(found) if isinstance(found, str) else end.python.rpartition(":")[2] if found else ""
 
 
@@ -627,9 +627,9 @@ def _check(study: Study, number: int, functions: Mapping[str, Callable[..., Any]
         if each.pattern:
             function: Callable[..., Any] = _matches(re.compile(each.pattern), each.target)
         elif each.sql:
-            function = sql_check(each.sql, each.expected)
+            function = make_sql_check(each.sql, each.expected)
         elif each.gold:
-            function = gold_check(each.gold)
+            function = make_gold_check(each.gold)
         else:
             function = functions.get(each.python or each.metric, _not_given)
         return Check(each.metric, function, each.scale, each.target, each.lower_is_better)

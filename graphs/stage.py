@@ -21,7 +21,7 @@ from dialoom.roles import ASKS, AgentReply, CallPlace, Cast, Completion, Unparse
 from dialoom.roles.gateway.calls import SAID, RunTool, ToolRun
 from dialoom.roles.players import Session
 
-from .environment import RemoteTool, arguments_of
+from .environment import RemoteTool, parse_arguments
 from .outcome import USER, DialogueFault, Line, Outcome
 from .scenario import Scenario
 
@@ -227,7 +227,7 @@ class Scene(Generic[Played]):
             PermanentProviderError: If the call was started before a crash and must not be repeated, or its result is
                 unknown for another reason.
         """
-        given = arguments_of(call)
+        given = parse_arguments(call)
         if isinstance(given, str):
             return given
         stage = self._stage

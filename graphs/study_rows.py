@@ -20,7 +20,7 @@ from dialoom.personas.rows import Place, Row, plain_row, read_rows
 from dialoom.sandbox import Sandbox
 from dialoom.text import counted
 
-from .check import expressions
+from .check import find_expressions
 from .study import JudgeTable, Rows, Study, StudyError, shown
 
 PEOPLE, TASKS = "person", "task"
@@ -63,7 +63,7 @@ def references(study: Study) -> dict[str, list[Reference]]:
     texts |= {f"the rubric of {judge.metric}": rubric_text(judge) for judge in study.judges}
     for check in study.checks:
         texts[f"the sql of {check.metric}"] = check.sql
-        texts[f"the state of {check.metric}"] = "\n".join(expressions([check.gold, check.expected]))
+        texts[f"the state of {check.metric}"] = "\n".join(find_expressions([check.gold, check.expected]))
     return references_in(texts)
 
 

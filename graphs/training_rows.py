@@ -14,12 +14,12 @@ from pydantic import Field
 from dialoom.prompts import ChatMessage, FunctionCall, PromptLibrary, ToolDefinition
 
 from . import DialogueRecipe, Episode, Exporter, ExportOptions, Line, Recipe, RecipeError, WithExports, WithRoles
-from .acting import factory_of
-from .conversation import TOOL, messages_of
+from .conversation import TOOL, to_messages
 from .dialogue import ASSISTANT
-from .environment import Workbench, arguments_of
+from .environment import Workbench, parse_arguments
 from .outcome import SYSTEM
 from .simulation import Simulation
+from .tool_use import find_environment_factory
 from .transcript import Transcript
 
 NO_SYSTEM = "none"
@@ -114,7 +114,7 @@ class _Rows:
         prompt = prompts[recipe.prompt_of(scenario, self.role)]
         if prompt.front.history == "text":
             return [_message(line, self.role) for line in lines]
-        history = recipe.heard(self.role, messages_of(lines))
+        history = recipe.heard(self.role, to_messages(lines))
         inputs = {"opening": False, **recipe.inputs(scenario, self.role), "history": history}
         rendered = prompt.render({name: inputs[name] for name in prompt.front.inputs})
         return rendered[-len(history) :] if _is_recorded(episode, scenario) else rendered
@@ -144,7 +144,7 @@ class _Rows:
         recipe = self._recipe
         if not isinstance(recipe, DialogueRecipe) or (isinstance(recipe, Simulation) and recipe.lacks_tools):
             return ()
-        return Workbench(recipe.tools, factory_of(recipe)).tools.definitions
+        return Workbench(recipe.tools, find_environment_factory(recipe)).tools.definitions
 
 
 def _is_recorded(episode: Episode, scenario: Any) -> bool:
@@ -214,7 +214,7 @@ def _sharegpt(messages: Sequence[ChatMessage]) -> Iterator[dict[str, str]]:
 
 def _function(call: FunctionCall) -> dict[str, Any]:
     """Return a call's name and arguments. Arguments that are not a JSON object stay text."""
-    given = arguments_of(call)
+    given = parse_arguments(call)
     return {"name": call["name"], "arguments": given if isinstance(given, Mapping) else call["arguments"]}
 
 

@@ -16,7 +16,7 @@ from dialoom.inputs import DataError
 from dialoom.prompts import Utterance
 
 from . import DialogueState, Facet, Facts, Graph, Line, Outcome, RecipeError, Scene, Stage, Turns, Update, node
-from .conversation import messages_of, speaker_of
+from .conversation import speaker_of, to_messages
 from .outcome import SYSTEM
 from .scenario import LONGEST_LABEL
 from .simulation import SimulatedTalk, Simulation, SimulationOptions, simulation
@@ -192,7 +192,7 @@ async def _repeat(state: DialogueState, scene: Scene) -> Update:
     after = place + 1
     ended = {"ended_by": scene.scenario.ended_by} if after == len(lines) else {}
     upcoming = "" if ended else lines[after].role
-    return {"messages": messages_of(lines[:after])[place:], "upcoming": upcoming, **ended}
+    return {"messages": to_messages(lines[:after])[place:], "upcoming": upcoming, **ended}
 
 
 def _after(turns: Turns, end: str) -> Callable[[Any], Awaitable[str]]:

@@ -17,7 +17,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 
 from dialoom.graphs import Judgement, Outcome, Recipe, Stage, WithFacets
-from dialoom.graphs.built_in_environments import connected, remote_tools
+from dialoom.graphs.built_in_environments import load_remote_tools, mcp_connections
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.outcome import EARLIER_ATTEMPTS, USER, numbers_of
 from dialoom.graphs.recipe import completed, finished
@@ -238,7 +238,7 @@ class Engine:
             StoreError, PromptError, BindingError, ToolError: An error that would occur in every scenario; the work
                 stays pending.
         """
-        async with connected(), self._store.checkpointer() as saver:
+        async with mcp_connections(), self._store.checkpointer() as saver:
             graph = self._graph.compile(checkpointer=saver)
             self._workers = [
                 asyncio.create_task(self._work_through(work, graph, resuming)) for _ in range(self._concurrency)
@@ -256,7 +256,7 @@ class Engine:
     async def _work_through(self, work: WorkSource, graph: Compiled, resuming: bool) -> None:
         while not self.is_draining and (piece := await work.take()) is not None:
             try:
-                await remote_tools(self._servers)
+                await load_remote_tools(self._servers)
                 await self._carry_out(piece, graph, resuming, work.obstacle(piece))
             finally:
                 work.ended(piece)

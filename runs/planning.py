@@ -15,8 +15,8 @@ from pydantic import ValidationError
 
 from dialoom.errors import first_problem
 from dialoom.graphs import DialogueRecipe, Recipe, Scenario, WithFacets, WithJudging, WithPrompts, stream
-from dialoom.graphs.acting import servers_of
 from dialoom.graphs.judge import check_judges
+from dialoom.graphs.tool_use import list_mcp_servers
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.roles.gateway.gateway import check_model, check_parameters
@@ -181,7 +181,7 @@ def prepare(recipe: Recipe, config: RunConfig) -> PromptLibrary:
     library = WithPrompts.of(recipe).library(config.prompts)
     check_judges(recipe, library)
     if isinstance(recipe, DialogueRecipe):
-        recipe.check_inputs(library, servers_of(recipe, recipe.options_type.model_validate(config.options)))
+        recipe.check_inputs(library, list_mcp_servers(recipe, recipe.options_type.model_validate(config.options)))
     for models in config.casts:
         played = prompts_of(library, models)
         check_cast(played, models, WithPrompts.of(recipe).reply_types)
@@ -234,7 +234,7 @@ async def planned(
                 *recipe_references(config.recipe, recipe=recipe),
                 *(player for models in config.casts for player in cast_references(models)),
                 *file_references(options),
-                *server_references(servers_of(recipe, options)),
+                *server_references(list_mcp_servers(recipe, options)),
             ]
             if is_for_good:  # before the plan, because another process may write the plan
                 store.trust_specified(named)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dialoom.graphs import Estimate
-from dialoom.graphs.built_in_environments import readable
+from dialoom.graphs.built_in_environments import decode_snapshot
 from dialoom.graphs.outcome import ENVIRONMENT, count_dialogue_faults
 from dialoom.runs.errors import RunError, TrustError
 from dialoom.runs.export import ExportRequest, Soundness, write
@@ -92,7 +92,7 @@ def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[
             OFFLINE: offline,
             "faults": None if episode.outcome.faults is None else count_dialogue_faults(episode.outcome.faults),
         }
-        last = {} if world is None else {ENVIRONMENT: json.dumps(readable(world), ensure_ascii=False)}
+        last = {} if world is None else {ENVIRONMENT: json.dumps(decode_snapshot(world), ensure_ascii=False)}
         read.append((own, episode.facets, episode.outcome.counts, {**mean_scores(episode), **last}))
     scored = {name for *_, scores in read for name in scores}
     facets = {name for _, each, *_ in read for name in each}

@@ -10,9 +10,9 @@ from typing import Annotated, TypeAlias, Unpack
 from pydantic import AfterValidator, Field
 
 from dialoom.graphs import Recipe, RecipeOptions, WithPrompts, WithRoles
-from dialoom.graphs.acting import servers_of
 from dialoom.graphs.outcome import USER
 from dialoom.graphs.simulation import Simulation
+from dialoom.graphs.tool_use import list_mcp_servers
 from dialoom.roles.binding import PLACEHOLDER, Bindings, bind
 from dialoom.roles.role import select_offline_models
 from dialoom.runs.configuration.config import DEFAULT_MODEL, RunConfig
@@ -168,7 +168,7 @@ def resolve(recipe: RecipeLike, is_played: bool, **settings: Unpack[PlaySettings
     if is_played:  # checked before the prices, which need the slow import of LiteLLM
         ensure_callable(config.casts, policy)
     policy.limits.check_prices(binding.model for cast in config.casts for binding in cast.values())
-    check_workers(servers_of(found, chosen), config.casts, policy)
+    check_workers(list_mcp_servers(found, chosen), config.casts, policy)
     return NewRun(found, config, bindings, policy)
 
 

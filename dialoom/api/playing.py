@@ -6,11 +6,11 @@ import asyncio
 import json
 from collections.abc import Collection, Iterator, Sequence
 
-from dialoom.graphs.acting import servers_of
 from dialoom.graphs.capabilities import WithFacets
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.simulation import SimulatedTalk, Simulation
 from dialoom.graphs.tables.diversity import Opening, find_opening, find_repeated_openings
+from dialoom.graphs.tool_use import list_mcp_servers
 from dialoom.roles.players import can_forget_person
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.trust import server_references
@@ -70,7 +70,7 @@ async def _ensure_callable(opened: OpenRun) -> None:
 def _servers(opened: OpenRun) -> Sequence[str]:
     """Return the MCP servers of a run."""
     recipe = opened.recipe
-    return servers_of(recipe, recipe.options_type.model_validate(opened.store.config.options))
+    return list_mcp_servers(recipe, recipe.options_type.model_validate(opened.store.config.options))
 
 
 def _report_lost_memory(opened: OpenRun, only: Collection[int] | None) -> None:

@@ -12,7 +12,7 @@ from nicegui import ui
 from dialoom import Run
 from dialoom.errors import DialoomError
 from dialoom.graphs import Judgement, WithJudging, WithLabels
-from dialoom.graphs.check import conversation_to
+from dialoom.graphs.check import select_judged_messages
 from dialoom.runs.agreement import LabelProgress, Scale, Scales, StoredLabel, kappa_table
 from dialoom.runs.errors import StoreError
 from dialoom.runs.reading.conversations import Conversation, Item
@@ -277,7 +277,7 @@ class JudgementBox:
         """Add the judged text, unless the page already shows it."""
         outcome = self._conversation.episode.outcome
         lines = WithLabels.of(self._view.run.run.recipe).judged_lines(outcome, item.judgement)
-        if list(lines) == list(conversation_to(outcome, item.judgement)):
+        if list(lines) == list(select_judged_messages(outcome, item.judgement)):
             return
         with details("Judged content"):
             for line in lines:

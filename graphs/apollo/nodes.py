@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, TypedDict
 from langchain_core.messages import BaseMessage, ToolMessage
 
 from dialoom.graphs import Line, Outcome, RecipeError, Scene, Update
-from dialoom.graphs.conversation import acted, appended, said, tool_said, utterances
+from dialoom.graphs.conversation import acted, append_messages, said, tool_said, utterances
 from dialoom.graphs.embedding import embedded_rows, highest
 from dialoom.inputs import Frozen
 from dialoom.personas.apollo import TOOLS, CallScores, World, compare, execute
@@ -72,7 +72,7 @@ class AgentState(TypedDict, total=False):
     notes: list[dict[str, Any]]
     unread: list[int]
     retrieved: list[int]
-    messages: Annotated[list[BaseMessage], appended]
+    messages: Annotated[list[BaseMessage], append_messages]
     began: list[int]
     has_own_loop: bool
     is_scored: bool

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from dialoom.errors import first_problem
 from dialoom.graphs import DialogueFault, Exporter, ExportOptions, Recipe, Scenario, WithFacets, stream
-from dialoom.graphs.built_in_environments import readable
+from dialoom.graphs.built_in_environments import decode_snapshot
 from dialoom.graphs.outcome import EARLIER_ATTEMPTS, USER, USER_MODEL, Episode, is_sound
 from dialoom.graphs.training_rows import exporters
 from dialoom.graphs.transcript import Transcript
@@ -335,7 +335,7 @@ def dialogue(
         "prompts": dict(prompts),
     }
     if episode.outcome.environment is not None:
-        line["environment"] = readable(episode.outcome.environment)
+        line["environment"] = decode_snapshot(episode.outcome.environment)
     if episode.outcome.faults is not None:
         line["faults"] = [fault.model_dump() for fault in episode.outcome.faults]
     if episode.branch is not None:

@@ -24,7 +24,7 @@ from dialoom.graphs import (
     WithLabels,
     WithOutline,
 )
-from dialoom.graphs.check import conversation_to
+from dialoom.graphs.check import select_judged_messages
 from dialoom.graphs.gate import GateLine, Talk
 from dialoom.graphs.outcome import USER
 from dialoom.grouping import grouped
@@ -235,7 +235,7 @@ def _find_last_message(episode: RecordedEpisode, item: Item) -> int | None:
     """Return the index of the message that ends the judged turn; `None` if the whole conversation was judged."""
     if item.judgement.turn is None or not episode.outcome.messages:
         return None
-    return len(conversation_to(episode.outcome, item.judgement)) - 1
+    return len(select_judged_messages(episode.outcome, item.judgement)) - 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite, StateSnapshot, StateUpdate
 
 from dialoom.graphs import Episode, Line, Outcome, Outline, Recipe, Stage, WithOutline, WithProgress, WithPrompts
-from dialoom.graphs.acting import servers_of
 from dialoom.graphs.gate import Gate
 from dialoom.graphs.recipe import completed
+from dialoom.graphs.tool_use import list_mcp_servers
 from dialoom.grouping import nested
 from dialoom.roles import Gateway, ModelBinding
 from dialoom.roles.gateway import Caller
@@ -411,7 +411,7 @@ def _common_parts(
     config = store.config
     recipe = store.recipe
     work = store.queue.work_of(recipe, position)
-    servers = server_references(servers_of(recipe, recipe.options_type.model_validate(config.options)))
+    servers = server_references(list_mcp_servers(recipe, recipe.options_type.model_validate(config.options)))
     models = config.players_of(work.id)
     store.ensure_trusted([*cast_references(models), *load_references(work.scenario.loads), *servers])
     builder = graph_of(recipe, config.options)

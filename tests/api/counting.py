@@ -13,7 +13,7 @@ from pydantic import Field
 
 from dialoom import Outcome, Recipe, RecipeOptions, Scenario
 from dialoom.graphs import Scene, Stage, WithPrompts, node
-from dialoom.graphs.conversation import appended, lines, said, utterances
+from dialoom.graphs.conversation import append_messages, lines, said, utterances
 
 from .players import Messages
 
@@ -35,7 +35,7 @@ The next number, please.
 class State(TypedDict):
     """The checkpointed state."""
 
-    messages: Annotated[list[BaseMessage], appended]
+    messages: Annotated[list[BaseMessage], append_messages]
 
 
 async def speaker(messages: Messages) -> str:

@@ -14,8 +14,8 @@ import dialoom
 from dialoom import Check, DialoomError, Judge, Line, RecipeOptions, Scenario, Turns
 from dialoom.graphs import DialogueFault, Estimate, RecipeError, Scene, Shared, Stage, stream
 from dialoom.graphs.apollo.scenario import ApolloOptions
-from dialoom.graphs.conversation import appended, lines, said
-from dialoom.graphs.dialogue import without_marker
+from dialoom.graphs.conversation import append_messages, lines, said
+from dialoom.graphs.dialogue import remove_marker
 from dialoom.graphs.gate import Gate
 from dialoom.graphs.personalens import PersonaLensOptions
 from dialoom.graphs.prefeval.scenario import PrefEvalOptions
@@ -228,14 +228,14 @@ def test_field_outside_the_allow_list_is_refused(tmp_path: Path) -> None:
     [("Thanks. DONE", "Thanks."), ("Thanks **DONE**.", "Thanks"), ("DONE", ""), ("Undone.", "Undone.")],
 )
 def test_end_marker_is_removed_as_a_word(text: str, bare: str) -> None:
-    assert without_marker(text, "DONE")[0] == bare
+    assert remove_marker(text, "DONE")[0] == bare
 
 
 def test_plain_values_become_messages() -> None:
     before = [said("user", "Hello.", 0), said("assistant", "Good day.", 1)]
     edited = {"type": "ai", "id": "1-assistant", "name": "assistant", "content": "Hi there."}
     new = {"type": "human", "id": "2-user", "name": "user", "content": "A question."}
-    after = appended(before, [edited, new])
+    after = append_messages(before, [edited, new])
     assert [(line.role, line.content) for line in lines(after)] == [
         ("user", "Hello."),
         ("assistant", "Hi there."),
@@ -246,7 +246,7 @@ def test_plain_values_become_messages() -> None:
 
 def test_message_without_an_id_is_refused() -> None:
     with pytest.raises(ValueError, match=r"needs an id before it is added to the state: 'Hello\.'"):
-        appended([], [{"role": "user", "content": "Hello."}])
+        append_messages([], [{"role": "user", "content": "Hello."}])
 
 
 PROMPT = "---\nid: play\nversion: 1\nrole: player\ninputs: [word]\nreply: text\n---\n=== user ===\nSay {{ word }}.\n"
@@ -473,4 +473,4 @@ MANY = 1_000_000
     ],
 )
 def test_marker_is_removed_from_a_line_of_any_length(line: str, bare: str, is_ended: bool) -> None:
-    assert without_marker(line, "TERMINATE") == (bare, is_ended)
+    assert remove_marker(line, "TERMINATE") == (bare, is_ended)

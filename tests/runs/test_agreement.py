@@ -15,7 +15,7 @@ from statsmodels.stats import inter_rater
 
 from dialoom import DialoomError, Judgement, Line, Outcome, Run, Stepper
 from dialoom import open_run as opened
-from dialoom.graphs.check import conversation_to
+from dialoom.graphs.check import select_judged_messages
 from dialoom.personas import DataError
 from dialoom.runs.agreement import LabelFile, Scales, StoredLabel, compute_agreement, default_labels_path, read_labels
 from dialoom.runs.agreement.labels import LabelRow
@@ -237,7 +237,7 @@ def test_turn_ends_with_the_targets_message() -> None:
         ("pair", 2, 3),
         ("assistant", 9, 5),
     ):
-        assert len(conversation_to(outcome, Judgement(metric="m", target=target, turn=turn))) == length
+        assert len(select_judged_messages(outcome, Judgement(metric="m", target=target, turn=turn))) == length
 
 
 def _write(path: Path, text: str, encoding: str = "utf-8") -> Path:

@@ -18,7 +18,7 @@ from langgraph.prebuilt import ToolNode
 import dialoom
 from dialoom import DialoomError, Stepper
 from dialoom.cli.stepping.editing import as_messages, as_text
-from dialoom.graphs.conversation import calls_of, lines, messages_of
+from dialoom.graphs.conversation import calls_of, lines, to_messages
 from dialoom.runs.stepping import case_of, replay
 from dialoom.runs.stepping.values import plain
 from dialoom.runs.store import RunFile
@@ -59,7 +59,7 @@ def test_documented_recipe_counts_and_orders(made: Path) -> None:
         assert names(episode) == ["count_jars"] * 3 + ["order_jars"]
         assert [line.tool_call_id for line in said[1::2]] == [line.tool_calls[0]["id"] for line in said[:-1:2]]
         assert episode.outcome.judgements[0].score is True
-        assert (episode.outcome.faults, lines(messages_of(said))) == ((), said)
+        assert (episode.outcome.faults, lines(to_messages(said))) == ((), said)
     with RunFile(made) as file:
         first = next(iter(file.calls()))
     assert (first["reply"], first["tool_calls"][0]["name"]) == ("", "count_jars")
