@@ -27,7 +27,7 @@ class _Stoppable(Protocol):
     def stop(self) -> None: ...
 
 
-class Calls(Protocol):
+class CallMonitor(Protocol):
     """Access to the calls of work in progress."""
 
     @property
@@ -72,7 +72,7 @@ class Control:
         self._is_draining = self._is_stopped = False
         self._work: _Stoppable | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._calls: Calls | None = None
+        self._calls: CallMonitor | None = None
 
     @property
     def is_draining(self) -> bool:
@@ -105,7 +105,7 @@ class Control:
         """Handle Ctrl-C: drain the work the first time, and stop it the second time."""
         (self.stop if self.is_draining else self.drain)()
 
-    def attach(self, work: _Stoppable, calls: Calls | None = None) -> None:
+    def attach(self, work: _Stoppable, calls: CallMonitor | None = None) -> None:
         """Begin to control work that runs in the current event loop. The calls of other processes are not known."""
         with self._lock:
             self._work, self._loop, self._calls = work, asyncio.get_running_loop(), calls
@@ -384,10 +384,10 @@ Event: TypeAlias = (
 """Any event, for listeners: `def on_event(event: dialoom.Event) -> None: ...`."""
 
 
-_FEW = 20
+_MIN_FINISHED = 20
 """The number of finished scenarios below which no share of failures is computed."""
 
-SAME_IN_A_ROW = 5
+MAX_CONSECUTIVE_ERRORS = 5
 """The number of scenarios in a row with the same permanent error of a provider after which the work stops."""
 
 
@@ -410,10 +410,10 @@ class StopRule:
         self, on_event: Callable[[Event], None], fail_on_error: int | str | None, drain: Callable[[], None]
     ) -> None:
         self._on_event = on_event
-        self._bound = None if fail_on_error is None else str(fail_on_error)
+        self._limit = None if fail_on_error is None else str(fail_on_error)
         self._drain = drain
         self._cause: str | None = None
-        self._in_a_row = 0
+        self._consecutive_failures = 0
         self.done = self.failed = 0
         self.stopped: Stopping | None = None
         self.is_draining = False
@@ -425,23 +425,29 @@ class StopRule:
             self._cause = None
         else:
             self.failed += 1
-            self._in_a_row = self._in_a_row + 1 if result.cause == self._cause else 1
+            self._consecutive_failures = self._consecutive_failures + 1 if result.cause == self._cause else 1
             self._cause = result.cause
         self._on_event(result)
-        if (reason := self._too_many()) is not None:
-            self.stop(Stopping(None, f"{reason} failed (fail_on_error {self._bound})", "fail_on_error"))
-        elif isinstance(result, ScenarioFailed) and result.cause is not None and self._in_a_row >= SAME_IN_A_ROW:
-            message = f"{SAME_IN_A_ROW} scenarios in a row failed with the same permanent error: {result.error}"
+        if (reason := self._describe_excess()) is not None:
+            self.stop(Stopping(None, f"{reason} failed (fail_on_error {self._limit})", "fail_on_error"))
+        elif (
+            isinstance(result, ScenarioFailed)
+            and result.cause is not None
+            and self._consecutive_failures >= MAX_CONSECUTIVE_ERRORS
+        ):
+            message = (
+                f"{MAX_CONSECUTIVE_ERRORS} scenarios in a row failed with the same permanent error: {result.error}"
+            )
             self.stop(Stopping(Fault.PROVIDER_PERMANENT, message))
 
-    def _too_many(self) -> str | None:
-        """Return the failures if they reach the bound."""
+    def _describe_excess(self) -> str | None:
+        """Return the number of failures in words if it reaches the limit; otherwise `None`."""
         finished = self.failed + self.done
-        if self._bound is None:
+        if self._limit is None:
             return None
-        if not self._bound.endswith("%"):
-            return counted(self.failed, "scenarios") if self.failed >= int(self._bound) else None
-        is_exceeded = finished >= _FEW and self.failed * 100 > float(self._bound[:-1]) * finished
+        if not self._limit.endswith("%"):
+            return counted(self.failed, "scenarios") if self.failed >= int(self._limit) else None
+        is_exceeded = finished >= _MIN_FINISHED and self.failed * 100 > float(self._limit[:-1]) * finished
         return f"{self.failed:,} of {finished:,} scenarios" if is_exceeded else None
 
     def stop(self, stopping: Stopping) -> None:

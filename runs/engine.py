@@ -30,7 +30,7 @@ from dialoom.text import duration, well_formed
 
 from .configuration.trust import load_references
 from .control import Event, NodeMessage, ScenarioDone, ScenarioFailed, Stopping, StopRule
-from .errors import FATAL, Fault, fault_of, is_about_the_file, lasting_cause, store_error
+from .errors import FATAL, Fault, fault_of, identify_permanent_error, is_file_error, store_error
 from .store import MAIN, JudgeWork, PlayWork, RunFile, RunStore, Work
 
 
@@ -40,10 +40,10 @@ class WorkSource(Protocol):
     async def take(self) -> Work | None:
         """Wait for the next piece of work and return it; return `None` if there is no more work."""
 
-    def obstacle(self, work: Work) -> str | None:
+    def find_obstacle(self, work: Work) -> str | None:
         """Return the reason why a piece of work cannot be carried out; `None` if it can be."""
 
-    def ended(self, work: Work) -> None:
+    def mark_ended(self, work: Work) -> None:
         """Record that a piece of work is no longer in progress, whatever its result."""
 
 
@@ -60,56 +60,58 @@ class WorkList:
         self._store = store
         self._ready: deque[Work] = deque()
         self._waiting: dict[int, Work] = {}
-        self._open: set[int] = set()
-        self._is_read = False
+        self._in_progress: set[int] = set()
+        self._is_exhausted = False
         self._changed = asyncio.Event()
 
     @property
     def can_begin(self) -> bool:
         """Return whether there may be a piece of work that can begin now."""
-        return bool(self._ready) or not self._is_read
+        return bool(self._ready) or not self._is_exhausted
 
     @property
     def is_over(self) -> bool:
         """Return whether no more work can begin, neither now nor after the work in progress has ended."""
-        return self._is_read and not self._ready and not (self._waiting and self._open)
+        return self._is_exhausted and not self._ready and not (self._waiting and self._in_progress)
 
     async def take(self) -> Work | None:
         """Wait until a piece of work can begin, and return it; return `None` at the end."""
-        while (piece := self.take_now()) is None and not self.is_over:
+        while (piece := self.take_nowait()) is None and not self.is_over:
             await self._changed.wait()
         return piece
 
-    def take_now(self) -> Work | None:
+    def take_nowait(self) -> Work | None:
         """Return the next piece of work that can begin now; `None` if there is none."""
         while True:
             piece = self._ready.popleft() if self._ready else next(self._work, None)
             if piece is None:
-                self._is_read = True
+                self._is_exhausted = True
                 return None
-            before = _predecessor(piece)
-            if before is None or self._store.state_of(before) != "pending":
-                self._open.add(piece.position)
+            predecessor = _predecessor_of(piece)
+            if predecessor is None or self._store.state_of(predecessor) != "pending":
+                self._in_progress.add(piece.position)
                 return piece
-            self._waiting[before] = piece
+            self._waiting[predecessor] = piece
 
-    def obstacle(self, work: Work) -> str | None:
+    def find_obstacle(self, work: Work) -> str | None:
         """Return an error message if the predecessor of a piece of work failed; `None` if the work can be played."""
-        before = _predecessor(work)
-        if before is None or self._store.state_of(before) != "failed":
+        predecessor = _predecessor_of(work)
+        if predecessor is None or self._store.state_of(predecessor) != "failed":
             return None
-        return f"not played, because the conversation before it, scenario {before + 1:,}, failed; retry to play both"
+        return (
+            f"not played, because the conversation before it, scenario {predecessor + 1:,}, failed; retry to play both"
+        )
 
-    def ended(self, work: Work) -> None:
+    def mark_ended(self, work: Work) -> None:
         """Record that a piece of work is no longer in progress, whatever its result."""
-        self._open.discard(work.position)
+        self._in_progress.discard(work.position)
         if work.position in self._waiting and self._store.state_of(work.position) != "pending":
             self._ready.append(self._waiting.pop(work.position))
         self._changed.set()
         self._changed = asyncio.Event()
 
 
-def _predecessor(work: Work) -> int | None:
+def _predecessor_of(work: Work) -> int | None:
     """Return the position of the conversation that must be played before a piece of work; `None` if there is none."""
     return work.after if isinstance(work, PlayWork) else None
 
@@ -117,7 +119,7 @@ def _predecessor(work: Work) -> int | None:
 Result = TypeVar("Result")
 
 
-async def in_thread(work: Callable[[Callable[[], bool]], Result], is_stopped: Callable[[], bool]) -> Result:
+async def run_in_thread(work: Callable[[Callable[[], bool]], Result], is_stopped: Callable[[], bool]) -> Result:
     """Run a function in a thread and return its result.
 
     If the caller is cancelled, the function is asked to stop and is awaited, so that it does not use files that the
@@ -127,29 +129,29 @@ async def in_thread(work: Callable[[Callable[[], bool]], Result], is_stopped: Ca
         work: The function to run. Its argument is a function that returns whether the work should stop.
         is_stopped: A function that returns whether the work should stop for a reason other than cancellation.
     """
-    is_dropped = threading.Event()
-    working = asyncio.ensure_future(asyncio.to_thread(work, lambda: is_dropped.is_set() or is_stopped()))
+    is_cancelled = threading.Event()
+    task = asyncio.ensure_future(asyncio.to_thread(work, lambda: is_cancelled.is_set() or is_stopped()))
     try:
-        return await asyncio.shield(working)
+        return await asyncio.shield(task)
     except asyncio.CancelledError:
-        is_dropped.set()
-        await asyncio.wait([working])
+        is_cancelled.set()
+        await asyncio.wait([task])
         raise
 
 
-_RESTARTS = 3
+_MAX_RESTARTS = 3
 """The maximum number of times that a conversation is restarted because a player has lost its state."""
 
-_NO_LIMIT = 1_000_000
+_RECURSION_LIMIT = 1_000_000
 """LangGraph's recursion limit. It is never reached in practice, because recipes end their conversations themselves."""
 
 _EMPTY_OUTCOME = Outcome(messages=(), ended_by="error")
 """The outcome that is stored for a failed scenario if its partial outcome cannot be stored."""
 
-Compiled = CompiledStateGraph[Any, Any, Any, Any]
+CompiledGraph = CompiledStateGraph[Any, Any, Any, Any]
 
 
-async def skipped(store: RunStore, work: Work, obstacle: str) -> ScenarioFailed:
+async def record_skipped(store: RunStore, work: Work, obstacle: str) -> ScenarioFailed:
     """Record a piece of work as failed because it cannot be carried out, and return the event."""
     await store.results.fail(work, str(Fault.PREDECESSOR), obstacle, _EMPTY_OUTCOME)
     return ScenarioFailed(work.position + 1, work.id, Fault.PREDECESSOR, obstacle)
@@ -241,7 +243,7 @@ class Engine:
         async with mcp_connections(), self._store.checkpointer() as saver:
             graph = self._graph.compile(checkpointer=saver)
             self._workers = [
-                asyncio.create_task(self._work_through(work, graph, resuming)) for _ in range(self._concurrency)
+                asyncio.create_task(self._run_worker(work, graph, resuming)) for _ in range(self._concurrency)
             ]
             try:
                 await asyncio.gather(*self._workers)
@@ -253,25 +255,25 @@ class Engine:
                     worker.cancel()
                 await asyncio.gather(*self._workers, return_exceptions=True)
 
-    async def _work_through(self, work: WorkSource, graph: Compiled, resuming: bool) -> None:
+    async def _run_worker(self, work: WorkSource, graph: CompiledGraph, resuming: bool) -> None:
         while not self.is_draining and (piece := await work.take()) is not None:
             try:
                 await load_remote_tools(self._servers)
-                await self._carry_out(piece, graph, resuming, work.obstacle(piece))
+                await self._execute(piece, graph, resuming, work.find_obstacle(piece))
             finally:
-                work.ended(piece)
+                work.mark_ended(piece)
 
-    async def _carry_out(self, work: Work, graph: Compiled, resuming: bool, obstacle: str | None) -> None:
+    async def _execute(self, work: Work, graph: CompiledGraph, resuming: bool, obstacle: str | None) -> None:
         """Carry out a piece of work; restart the conversation from its beginning if a player has lost its state."""
         if self.is_draining:
             return
         if obstacle is not None:
-            self.stop_rule.count(await skipped(self._store, work, obstacle))
+            self.stop_rule.count(await record_skipped(self._store, work, obstacle))
             return
-        for restart in range(_RESTARTS + 1):
+        for restart in range(_MAX_RESTARTS + 1):
             self._store.queue.begin(work)
             try:
-                await self._attempt(work, graph, resuming, is_last=restart == _RESTARTS)
+                await self._attempt(work, graph, resuming, is_last=restart == _MAX_RESTARTS)
                 return
             except StateLostError as error:
                 note = f"{work.id} was restarted from its beginning: {error}"
@@ -281,33 +283,33 @@ class Engine:
                 self._store.queue.end(work)
             work = self._store.queue.work_of(self._recipe, work.position)
 
-    async def _attempt(self, work: Work, graph: Compiled, resuming: bool, *, is_last: bool) -> None:
-        config: RunnableConfig = {"configurable": {"thread_id": work.thread}, "recursion_limit": _NO_LIMIT}
+    async def _attempt(self, work: Work, graph: CompiledGraph, resuming: bool, *, is_last: bool) -> None:
+        config: RunnableConfig = {"configurable": {"thread_id": work.thread}, "recursion_limit": _RECURSION_LIMIT}
         control = self._graph_controls[work.thread] = RunControl()
         try:
             state = await self._play(work, graph, config, control, resuming)
-            await self._store.results.finish(work, self._outcome(work, state))
+            await self._store.results.finish(work, self._build_outcome(work, state))
         except (GraphDrained, DrainedError):
             return
         except StateLostError as error:
             if not is_last and isinstance(work, PlayWork):
                 raise
-            await self._failed(work, graph, config, error)
+            await self._record_failure(work, graph, config, error)
         except BudgetError as error:
             self.stop_rule.stop(Stopping(Fault.BUDGET, str(error), error.setting))
         except Exception as error:
-            await self._failed(work, graph, config, error)
+            await self._record_failure(work, graph, config, error)
         else:
             self.stop_rule.count(ScenarioDone(work.position + 1, work.id))
         finally:
             del self._graph_controls[work.thread]
 
     async def _play(
-        self, work: Work, graph: Compiled, config: RunnableConfig, control: RunControl, resuming: bool
+        self, work: Work, graph: CompiledGraph, config: RunnableConfig, control: RunControl, resuming: bool
     ) -> dict[str, Any]:
         """Play a conversation, from its last checkpoint if there is one, and return its final state."""
         self._store.ensure_trusted(load_references(work.scenario.loads))
-        begin: dict[str, Any] | None = self._initial(work)
+        begin: dict[str, Any] | None = self._build_initial_state(work)
         if resuming:
             snapshot = await graph.aget_state(config)
             # `snapshot.next` is not used, because it leaves out the finished tasks of an unfinished step: a thread that
@@ -326,63 +328,65 @@ class Engine:
             gate=self._store.gate,
             retries=self._store.config.user_retries,
             judged=work.outcome if isinstance(work, JudgeWork) else None,
-            session=session_of(self._store, self._recipe, work),
+            session=build_session(self._store, self._recipe, work),
         )
         # A step begins while the checkpoint before it is being committed. Nothing of that step can take effect before
         # the checkpoint is durable: a call is sent only once it is in the ledger, and the writer keeps the order.
         return dict(await graph.ainvoke(begin, config, context=stage, durability="async", control=control))
 
-    def _initial(self, work: Work) -> dict[str, Any]:
+    def _build_initial_state(self, work: Work) -> dict[str, Any]:
         if isinstance(work, JudgeWork):
             return {"judgements": [judgement.model_dump(mode="json") for judgement in work.outcome.judgements]}
         return self._recipe.initial(work.scenario)
 
-    async def _failed(self, work: Work, graph: Compiled, config: RunnableConfig, error: Exception) -> None:
+    async def _record_failure(self, work: Work, graph: CompiledGraph, config: RunnableConfig, error: Exception) -> None:
         """Record a failure with the conversation so far; raise an error that would occur in every scenario."""
         self._raise_if_fatal(error)
         fault = fault_of(error)
-        text = _bug_message(error) if fault is Fault.BUG else str(error)
-        for is_kept in (True, False):
+        text = _format_bug_message(error) if fault is Fault.BUG else str(error)
+        for with_messages in (True, False):
             try:
-                outcome = await self._partial_outcome(work, graph, config) if is_kept else _EMPTY_OUTCOME
+                outcome = await self._build_partial_outcome(work, graph, config) if with_messages else _EMPTY_OUTCOME
                 await self._store.results.fail(work, str(fault), text, outcome)
                 break
             except Exception as another:  # the partial outcome cannot be computed or stored: fail without it
                 self._raise_if_fatal(another)
-        self.stop_rule.count(ScenarioFailed(work.position + 1, work.id, fault, text, lasting_cause(error)))
+        self.stop_rule.count(ScenarioFailed(work.position + 1, work.id, fault, text, identify_permanent_error(error)))
 
     def _raise_if_fatal(self, error: Exception) -> None:
         """Raise the error if it would occur in every other scenario too."""
-        if isinstance(error, sqlite3.Error) and is_about_the_file(error):
+        if isinstance(error, sqlite3.Error) and is_file_error(error):
             raise store_error(self._store.path, error) from error
         if fault_of(error) in FATAL:
             raise error
 
-    async def _partial_outcome(self, work: Work, graph: Compiled, config: RunnableConfig) -> Outcome | None:
+    async def _build_partial_outcome(self, work: Work, graph: CompiledGraph, config: RunnableConfig) -> Outcome | None:
         """Return the outcome so far of a scenario that is being played; `None` if it is being judged."""
         if not isinstance(work, PlayWork):
             return None
-        return self._outcome(work, (await graph.aget_state(config)).values or self._initial(work), failed=True)
+        return self._build_outcome(
+            work, (await graph.aget_state(config)).values or self._build_initial_state(work), failed=True
+        )
 
-    def _outcome(self, work: Work, state: dict[str, Any], failed: bool = False) -> Outcome:
+    def _build_outcome(self, work: Work, state: dict[str, Any], failed: bool = False) -> Outcome:
         """Return the outcome derived from a state, with its faults if the scenario was played and not only judged."""
         if isinstance(work, JudgeWork):
-            found = tuple(Judgement.model_validate(value) for value in state.get("judgements", []))
-            return completed(self._recipe, work.scenario, work.outcome.model_copy(update={"judgements": found}))
+            judgements = tuple(Judgement.model_validate(value) for value in state.get("judgements", []))
+            return completed(self._recipe, work.scenario, work.outcome.model_copy(update={"judgements": judgements}))
         outcome = finished(self._recipe, work.scenario, state, failed)
         if self._is_stateful and work.sample:
             outcome = outcome.model_copy(update={"counts": {**outcome.counts, EARLIER_ATTEMPTS: work.sample}})
         return self._store.gate.add_faults(work.scenario, outcome)
 
 
-def _bug_message(error: Exception) -> str:
+def _format_bug_message(error: Exception) -> str:
     """Return the message of an unforeseen error, followed by the file and the line where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)[-1:]
     place = "".join(f" ({Path(frame.filename).name}:{frame.lineno})" for frame in frames)
     return redacted(well_formed(": ".join(filter(None, (type(error).__name__, str(error)))) + place))
 
 
-def session_of(store: RunFile, recipe: Recipe, work: Work, branch: str = MAIN, sample: int | None = None) -> Session:
+def build_session(store: RunFile, recipe: Recipe, work: Work, branch: str = MAIN, sample: int | None = None) -> Session:
     """Return the session for stateful players: the ids of a scenario's conversation and person.
 
     Scenarios with the same value of the facet by which exports are split have the same person. In a recipe without such
@@ -399,11 +403,12 @@ def session_of(store: RunFile, recipe: Recipe, work: Work, branch: str = MAIN, s
     facet = WithFacets.of(recipe).split_facet
     person = work.scenario.facets().get(facet, work.scenario.id) if facet else work.scenario.id
     trial, user = numbers_of(work.id)
-    life = (trial,) if user == 1 else (trial, user)  # a player must not remember the same person from another trial
-    own = work.sample if sample is None and isinstance(work, PlayWork) else sample or 0
+    # A player must not remember the same person from another trial.
+    trial_key = (trial,) if user == 1 else (trial, user)
+    number = work.sample if sample is None and isinstance(work, PlayWork) else sample or 0
     return Session(
-        conversation=make_session_id("conversation", store.id, work.thread, branch, own),
-        person=make_session_id("person", store.id, person, *life),
+        conversation=make_session_id("conversation", store.id, work.thread, branch, number),
+        person=make_session_id("person", store.id, person, *trial_key),
         number=work.session if isinstance(work, PlayWork) else 1,
         trial=trial,
     )

@@ -86,11 +86,11 @@ FATAL = frozenset({Fault.CONFIGURATION, Fault.DATA, Fault.STORE, Fault.NOT_RECOR
 """Faults that would occur in every scenario, so that the run stops instead of failing all scenarios."""
 
 
-_VARYING = re.compile(r"[\w.-]*\d[\w.-]*")
+_VARIABLE_PARTS = re.compile(r"[\w.-]*\d[\w.-]*")
 """Matches the parts of a message that differ between equal errors: ids of requests, times, counts."""
 
 
-def lasting_cause(error: BaseException) -> str | None:
+def identify_permanent_error(error: BaseException) -> str | None:
     """Return a string that identifies a provider's permanent error, to recognize the same error in other scenarios.
 
     Returns:
@@ -99,7 +99,7 @@ def lasting_cause(error: BaseException) -> str | None:
     """
     if not isinstance(error, PermanentProviderError) or isinstance(error, ContextError | PolicyError):
         return None
-    return f"{type(error).__name__}: {_VARYING.sub('#', error.message)}"
+    return f"{type(error).__name__}: {_VARIABLE_PARTS.sub('#', error.message)}"
 
 
 def fault_of(error: BaseException) -> Fault:
@@ -107,7 +107,7 @@ def fault_of(error: BaseException) -> Fault:
     return next((fault for types, fault in _FAULTS if isinstance(error, types)), Fault.BUG)
 
 
-def is_about_the_file(error: sqlite3.Error) -> bool:
+def is_file_error(error: sqlite3.Error) -> bool:
     """Return whether an SQLite error concerns the whole file, and not only the values of one job."""
     return not isinstance(
         error,
@@ -119,7 +119,7 @@ def is_about_the_file(error: sqlite3.Error) -> bool:
     )
 
 
-MOVED = "removed or replaced while it was being written"
+FILE_MOVED = "removed or replaced while it was being written"
 """The message of an error about a file that is no longer at its path."""
 
 
@@ -137,10 +137,10 @@ def store_error(path: Path, error: BaseException, is_new: bool = False) -> Store
         return StoreError(
             f"{path} cannot be created ({text}); no file was left. Free disk space, or check the folder's permissions"
         )
-    if text == MOVED:
+    if text == FILE_MOVED:
         return StoreError(
-            f"{path} was {MOVED}; if it still exists under another name, resume the run there, otherwise its results "
-            "are lost"
+            f"{path} was {FILE_MOVED}; if it still exists under another name, resume the run there, otherwise its "
+            "results are lost"
         )
     if isinstance(error, sqlite3.DatabaseError) and "not a database" in text:
         return StoreError(f"{path} is not a run of dialoom: it is not an SQLite file")

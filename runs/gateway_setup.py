@@ -30,32 +30,32 @@ from .errors import RunError
 from .store import RunFile, RunStore
 from .store.status import FailedAttempts
 
-_FIELDS = {"timeout": "timeouts"}
+_FIELD_NAMES = {"timeout": "timeouts"}
 """The fields of `RunLimits` by setting of `LimitSettings`, where their names differ."""
 
-_OF_PROCESS = GatewaySettings.model_fields.keys() - CallLimits.model_fields.keys()
+_PROCESS_FIELDS = GatewaySettings.model_fields.keys() - CallLimits.model_fields.keys()
 """The fields of `GatewaySettings` that are not stored; `ProcessSettings` has a setting for each that users can set."""
 
 
 class RunLimits(CallLimits):
     """The limits of a run, which its file stores so that they apply when the run is resumed."""
 
-    def changed(self, given: LimitSettings, roles: Collection[str] = ()) -> RunLimits:
+    def with_settings(self, settings: LimitSettings, roles: Collection[str] = ()) -> RunLimits:
         """Return a copy of these limits with some of them replaced.
 
         Args:
-            given: The new limits, already checked.
+            settings: The new limits, already checked.
             roles: The roles that may have a time limit, besides the tools of MCP servers (`tool`).
 
         Raises:
             RunError: If a time limit names an unknown role.
         """
-        for role in by_name(given["timeout"]):
+        for role in by_name(settings["timeout"]):
             if role and role not in {*roles, TOOL_ROLE}:
                 raise RunError(f"timeout: unknown role {role!r}; the roles are {', '.join(roles)}", setting="timeout")
-        values = dict(self) | {"budget": self.budget.changed(cast("Budget | None", given["budget"]))}
+        values = dict(self) | {"budget": self.budget.changed(cast("Budget | None", settings["budget"]))}
         for name in model_of(LimitSettings).model_fields.keys() - {"budget"}:  # one without a field raises a KeyError
-            field, new = _FIELDS.get(name, name), by_name(cast("Mapping[str, Any]", given)[name])
+            field, new = _FIELD_NAMES.get(name, name), by_name(cast("Mapping[str, Any]", settings)[name])
             values[field] = {key: value for key, value in {**values[field], **new}.items() if value}  # 0: no limit
         return RunLimits(**values)
 
@@ -74,13 +74,13 @@ class RunLimits(CallLimits):
             return
         unknown = [model for model in dict.fromkeys(models) if self.stated_prices.price(model) is None]
         if unknown:
-            given = ", ".join(f"{model!r}: Price(input, output)" for model in unknown)
+            prices = ", ".join(f"{model!r}: Price(input, output)" for model in unknown)
             raise RunError(
                 f"max_cost cannot be enforced, because the price of {' and of '.join(unknown)} is unknown",
                 setting="max_cost",
                 advice=Advice(
                     "price",
-                    f"state it in US dollars per million tokens: prices={{{given}}}",
+                    f"state it in US dollars per million tokens: prices={{{prices}}}",
                     {"models": " ".join(unknown)},
                 ),
             )
@@ -137,7 +137,7 @@ class CallPolicy:
     settings: ProcessSettings = field(default_factory=lambda: checked(ProcessSettings, ProcessSettings()))
     objects: Mapping[str, OwnPlayer] = field(default_factory=dict)
 
-    def changed(self, **settings: Unpack[ProcessSettings]) -> CallPolicy:
+    def with_settings(self, **settings: Unpack[ProcessSettings]) -> CallPolicy:
         """Return a copy of the policy with some settings replaced."""
         return replace(self, settings={**self.settings, **settings})
 
@@ -153,7 +153,7 @@ class CallPolicy:
         return self.settings["workers"] is None and self.settings["ray"] is None
 
 
-def ensure_callable(casts: Iterable[Mapping[str, ModelBinding]], policy: CallPolicy) -> None:
+def check_model_access(casts: Iterable[Mapping[str, ModelBinding]], policy: CallPolicy) -> None:
     """Check that the API keys for the models are set and, with `strict_params`, that the models accept all parameters.
 
     Neither is checked if replies are only read from a record, and no key is needed if they are only read from the
@@ -195,11 +195,11 @@ def check_workers(servers: Collection[str], casts: Iterable[Mapping[str, ModelBi
     for role, binding in (item for models in casts for item in models.items()):
         if not binding.stateful:
             continue
-        named = {"setting": setting, "role": role, "model": binding.model.removeprefix(OBJECT_PREFIX)}
+        values = {"setting": setting, "role": role, "model": binding.model.removeprefix(OBJECT_PREFIX)}
         if not is_restorable(binding.model, policy.objects):
-            raise RunError(UNRESTORABLE_WITH_WORKERS.format(**named), setting=setting)
+            raise RunError(UNRESTORABLE_WITH_WORKERS.format(**values), setting=setting)
         if setting == "ray" and has_sqlite_checkpointer(binding.model, policy.objects):
-            raise RunError(SQLITE_CHECKPOINTER_ON_CLUSTER.format(**named), setting=setting)
+            raise RunError(SQLITE_CHECKPOINTER_ON_CLUSTER.format(**values), setting=setting)
 
 
 @contextmanager
@@ -222,8 +222,10 @@ def open_gateway(
         shapes: The reply formats that models have refused; by default they are read from the run's file.
     """
     limits = policy.limits
-    own = {name: value for name, value in policy.settings.items() if name in _OF_PROCESS} | {"patience": patience}
-    settings = GatewaySettings(**dict(limits), **own)
+    process_settings = {name: value for name, value in policy.settings.items() if name in _PROCESS_FIELDS} | {
+        "patience": patience
+    }
+    settings = GatewaySettings(**dict(limits), **process_settings)
     spent = store.spend(limits.stated_prices) if limits.budget.is_bounded and sharing is None else None
     with ExitStack() as opened:
         cache = replies if policy.cache is None else opened.enter_context(ResponseCache(policy.cache))
@@ -236,16 +238,16 @@ def open_gateway(
                 store.keep_shapes(shapes.found)
 
 
-def cast_of(store: RunFile, recipe: Recipe, models: Mapping[str, ModelBinding], gateway: Caller) -> Cast:
+def build_cast(store: RunFile, recipe: Recipe, models: Mapping[str, ModelBinding], gateway: Caller) -> Cast:
     """Return the cast of a run: the roles of its prompts, played by these models.
 
     Raises:
         TrustError: If a model is code or an address that is specified only by the author of the run's file.
     """
     store.ensure_trusted(cast_references(models))
-    return Cast(prompts_of(store.prompts, models), models, gateway, WithPrompts.of(recipe).reply_types)
+    return Cast(select_prompts(store.prompts, models), models, gateway, WithPrompts.of(recipe).reply_types)
 
 
-def prompts_of(library: PromptLibrary, models: Mapping[str, ModelBinding]) -> PromptLibrary:
+def select_prompts(library: PromptLibrary, models: Mapping[str, ModelBinding]) -> PromptLibrary:
     """Return only the prompts whose roles have models. A run stores all prompts, so that it can be judged later."""
     return PromptLibrary(prompt for prompt in library.values() if prompt.front.role in models)

@@ -33,16 +33,16 @@ from .configuration.trust import (
     recipe_references,
     server_references,
 )
-from .engine import in_thread
+from .engine import run_in_thread
 from .errors import RunError, StoppedError, StoreError, store_error
-from .gateway_setup import prompts_of
+from .gateway_setup import select_prompts
 from .store import OWN_JUDGEMENTS, JudgementSet, RunStore
 from .store.store import remove
 
 Values = tuple[str, ...]
 """A scenario's values of the facets by which the sample is balanced."""
 
-_MOST_PAIRS = 10_000
+_MAX_PAIRS = 10_000
 """The maximum number of pairs of values of two facets that are balanced jointly.
 
 If there are more, most would occur at most once in a sample.
@@ -84,25 +84,25 @@ def draw_sample(
     order = list(range(len(rows)))
     draw.shuffle(order)
     values = [tuple(row.get(name, "") for name in differing) for row in rows]
-    balance = _Balance(values, order)
-    positions = [balance.take() for _ in range(min(size, len(rows)))]
+    balanced = _BalancedDraw(values, order)
+    positions = [balanced.draw() for _ in range(min(size, len(rows)))]
     if sequence is not None:
-        left = Counter(rows[position].get(sequence) for position in positions)
+        remaining = Counter(rows[position].get(sequence) for position in positions)
         positions = []
         for position, row in enumerate(rows):
-            if left[row.get(sequence)]:
-                left[row.get(sequence)] -= 1
+            if remaining[row.get(sequence)]:
+                remaining[row.get(sequence)] -= 1
                 positions.append(position)
     parts = []
     for place, name in enumerate(differing):
-        drawn, there = len({values[position][place] for position in positions}), len(shares[name])
-        parts.append(f"{name}: {drawn:,} of {there:,}" if drawn < there else f"{name}: all {there:,}")
+        drawn, planned = len({values[position][place] for position in positions}), len(shares[name])
+        parts.append(f"{name}: {drawn:,} of {planned:,}" if drawn < planned else f"{name}: all {planned:,}")
     spread = f", spread over the facets ({', '.join(parts)})" if parts else ""
     summary = f"sample: {len(positions):,} of {len(rows):,} scenarios, drawn with the seed{spread}"
     return frozenset(positions), summary
 
 
-class _Balance:
+class _BalancedDraw:
     """A draw of scenarios without replacement that balances the values of facets, and combinations of them.
 
     Args:
@@ -111,39 +111,41 @@ class _Balance:
     """
 
     def __init__(self, rows: Sequence[Values], order: Iterable[int]) -> None:
-        self._total, self._nth, self._facets = len(rows), 1, range(len(rows[0]) if rows else 0)
+        self._plan_size, self._draw_number, self._facets = len(rows), 1, range(len(rows[0]) if rows else 0)
         sizes = [len({row[facet] for row in rows}) for facet in self._facets]
-        self._before = [
-            [other for other in range(facet) if sizes[other] * sizes[facet] <= _MOST_PAIRS] for facet in self._facets
+        self._paired_facets = [
+            [other for other in range(facet) if sizes[other] * sizes[facet] <= _MAX_PAIRS] for facet in self._facets
         ]
-        pairs = ((other, facet) for facet, others in enumerate(self._before) for other in others)
+        pairs = ((other, facet) for facet, others in enumerate(self._paired_facets) for other in others)
         balanced = {*((facet,) for facet in self._facets), *pairs, *(tuple(range(each + 1)) for each in self._facets)}
-        self._there = {facets: Counter(tuple(row[each] for each in facets) for row in rows) for facets in balanced}
-        self._taken = {facets: dict.fromkeys(counts, 0) for facets, counts in self._there.items()}
+        self._plan_counts = {
+            facets: Counter(tuple(row[each] for each in facets) for row in rows) for facets in balanced
+        }
+        self._drawn_counts = {facets: dict.fromkeys(counts, 0) for facets, counts in self._plan_counts.items()}
         # The scenarios that are left, by the values of the facets one below the other, in random order.
-        self._left: dict[Any, Any] = {}
+        self._remaining: dict[Any, Any] = {}
         for position in order:
-            cell = self._left
+            cell = self._remaining
             for value in rows[position]:
                 cell = cell.setdefault(value, {})
             cell[position] = None
 
-    def take(self) -> int:
+    def draw(self) -> int:
         """Draw the scenario that best balances the sample, and return its position."""
-        cells, chosen = [self._left], list[str]()
+        cells, chosen = [self._remaining], list[str]()
         for _ in self._facets:
-            chosen.append(self._best(chosen, cells[-1]))
+            chosen.append(self._choose_value(chosen, cells[-1]))
             cells.append(cells[-1][chosen[-1]])
         position, _ = cells.pop().popitem()
         for cell, value in zip(reversed(cells), reversed(chosen), strict=True):
             if not cell[value]:
                 del cell[value]
-        for facets, taken in self._taken.items():
-            taken[tuple(chosen[facet] for facet in facets)] += 1
-        self._nth += 1
+        for facets, drawn in self._drawn_counts.items():
+            drawn[tuple(chosen[facet] for facet in facets)] += 1
+        self._draw_number += 1
         return int(position)
 
-    def _best(self, chosen: Sequence[str], values: Iterable[str]) -> str:
+    def _choose_value(self, chosen: Sequence[str], values: Iterable[str]) -> str:
         """Return the value of the next facet that best balances the sample, given the values chosen so far.
 
         A value that has reached its share is excluded, unless all values have. Therefore the values chosen so far
@@ -152,20 +154,22 @@ class _Balance:
         """
         facet = len(chosen)
         if not facet:  # there may be as many values as people, and each has scenarios left
-            there, taken = self._there[0,], self._taken[0,]
-            return max(values, key=lambda value: there[value,] * self._nth - taken[value,] * self._total)
-        lacks = {value: self._lack((facet,), (value,)) for value in values}
-        lacking = [value for value, lack in lacks.items() if lack > 0] or list(lacks)
+            planned, drawn = self._plan_counts[0,], self._drawn_counts[0,]
+            return max(values, key=lambda value: planned[value,] * self._draw_number - drawn[value,] * self._plan_size)
+        deficits = {value: self._deficit((facet,), (value,)) for value in values}
+        underrepresented = [value for value, lack in deficits.items() if lack > 0] or list(deficits)
 
-        def place(value: str) -> tuple[int, int]:
-            pairs = (self._lack((other, facet), (chosen[other], value)) for other in self._before[facet])
-            return sum(pairs) + self._lack(tuple(range(facet + 1)), (*chosen, value)), lacks[value]
+        def priority(value: str) -> tuple[int, int]:
+            pairs = (self._deficit((other, facet), (chosen[other], value)) for other in self._paired_facets[facet])
+            return sum(pairs) + self._deficit(tuple(range(facet + 1)), (*chosen, value)), deficits[value]
 
-        return max(lacking, key=place)
+        return max(underrepresented, key=priority)
 
-    def _lack(self, facets: tuple[int, ...], values: Values) -> int:
+    def _deficit(self, facets: tuple[int, ...], values: Values) -> int:
         """Return the number of scenarios that values lack after the next draw, multiplied by the plan's size."""
-        return self._there[facets][values] * self._nth - self._taken[facets][values] * self._total
+        return (
+            self._plan_counts[facets][values] * self._draw_number - self._drawn_counts[facets][values] * self._plan_size
+        )
 
 
 Note = Callable[[str], None]
@@ -183,7 +187,7 @@ def prepare(recipe: Recipe, config: RunConfig) -> PromptLibrary:
     if isinstance(recipe, DialogueRecipe):
         recipe.check_inputs(library, list_mcp_servers(recipe, recipe.options_type.model_validate(config.options)))
     for models in config.casts:
-        played = prompts_of(library, models)
+        played = select_prompts(library, models)
         check_cast(played, models, WithPrompts.of(recipe).reply_types)
         check_understudies(played, models)
         for model, is_stateful in dict.fromkeys((each.model, each.stateful) for each in models.values()):
@@ -196,7 +200,7 @@ def prepare(recipe: Recipe, config: RunConfig) -> PromptLibrary:
 
 
 @asynccontextmanager
-async def planned(
+async def create_run(
     path: Path,
     recipe: Recipe,
     config: RunConfig,
@@ -205,7 +209,7 @@ async def planned(
     *,
     synchronous: Synchronous = "normal",
     is_stopped: Callable[[], bool] = lambda: False,
-    is_for_good: bool = True,
+    remember_trust: bool = True,
 ) -> AsyncIterator[RunStore]:
     """Create a run and its plan in a thread, and open the run for writing. If planning fails, no file is left.
 
@@ -217,40 +221,40 @@ async def planned(
         note: Called with each message that planning reports, such as a repair of the source data.
         synchronous: The durability of commits.
         is_stopped: Called before each scenario; planning stops if it returns true.
-        is_for_good: Whether to remember for this run that the user trusts the code that it specifies.
+        remember_trust: Whether to remember for this run that the user trusts the code that it specifies.
 
     Raises:
         RecipeError, DataError, StoreError: If planning failed; no file is left.
         StoppedError: If planning was stopped.
     """
 
-    def made(is_given_up: Callable[[], bool]) -> RunStore:
+    def create(should_stop: Callable[[], bool]) -> RunStore:
         store = RunStore.create(path, config, library, synchronous, recipe)
-        with ExitStack() as unplanned:
-            unplanned.callback(remove, path)
-            unplanned.enter_context(store)
+        with ExitStack() as cleanup:
+            cleanup.callback(remove, path)
+            cleanup.enter_context(store)
             options = recipe.options_type.model_validate(config.options)
-            named = [
+            references = [
                 *recipe_references(config.recipe, recipe=recipe),
                 *(player for models in config.casts for player in cast_references(models)),
                 *file_references(options),
                 *server_references(list_mcp_servers(recipe, options)),
             ]
-            if is_for_good:  # before the plan, because another process may write the plan
-                store.trust_specified(named)
+            if remember_trust:  # before the plan, because another process may write the plan
+                store.trust_specified(references)
             try:
-                write_plan(store, recipe, note, is_given_up)
+                write_plan(store, recipe, note, should_stop)
             except StoreError as error:
                 if isinstance(error.__cause__, sqlite3.Error):  # its message about an existing run is wrong here
                     raise store_error(path, error.__cause__, is_new=True) from error
                 raise
-            if is_for_good:
+            if remember_trust:
                 store.remember()
-            unplanned.pop_all()  # keep the file
+            cleanup.pop_all()  # keep the file
         return store
 
     with ExitStack() as opened:  # also closes a store that a thread has opened after its caller was cancelled
-        yield await in_thread(lambda is_given_up: opened.enter_context(made(is_given_up)), is_stopped)
+        yield await run_in_thread(lambda should_stop: opened.enter_context(create(should_stop)), is_stopped)
 
 
 def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable[[], bool] = lambda: False) -> None:
@@ -263,15 +267,15 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     config = store.config
     notes: list[str] = []
     loads: dict[str, None] = {}
-    named, facets = set(facets_named(recipe)), set[str]()
+    expected_facets, facets = set(facets_named(recipe)), set[str]()
     judging = WithJudging.of(recipe).judging_roles()
     judges = {role: config.models[role] for role in judging if role in config.models}
-    own = judgement_set(OWN_JUDGEMENTS, store.prompts, judges if len(judges) == len(judging) else {})
+    own = build_judgement_set(OWN_JUDGEMENTS, store.prompts, judges if len(judges) == len(judging) else {})
     options = recipe.options_type.model_validate(config.options)
     store.ensure_trusted(file_references(options))
 
-    def made(say: Note) -> Iterator[Any]:
-        found = recipe.scenarios(options, stream(config.seed, "", "plan"), say)
+    def checked_scenarios(note: Note) -> Iterator[Any]:
+        found = recipe.scenarios(options, stream(config.seed, "", "plan"), note)
         where, kind = f"recipe: `scenarios` of {type(recipe).__name__}", recipe.scenario_type.__name__
         if not isinstance(found, Iterable):
             raise RunError(f"{where} returns {found!r:.60}; it must yield objects of {kind}", setting="recipe")
@@ -285,20 +289,22 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
             place, problem, _ = first_problem(error)
             raise RunError(f"{where} makes an invalid {error.title}: {place}: {problem}", setting="recipe") from error
 
-    def whole(say: Note) -> Iterator[Scenario]:
-        for scenario in made(say):
+    def iterate_plan(note: Note) -> Iterator[Scenario]:
+        for scenario in checked_scenarios(note):
             if is_stopped():
                 raise StoppedError("stopped during planning; nothing was written")
             loads.update(dict.fromkeys(scenario.loads))
-            if named - facets:
+            if expected_facets - facets:
                 facets.update(scenario.facets())
             yield scenario
 
-    scenarios, with_facets = whole(notes.append), WithFacets.of(recipe)
+    scenarios, with_facets = iterate_plan(notes.append), WithFacets.of(recipe)
     sequence = with_facets.sequence_facet
     if config.sample is not None:  # the plan is made twice, because it may not fit into memory
-        chances = stream(config.seed, "", "sample")
-        chosen, summary = draw_sample(whole(lambda _: None), config.sample, with_facets.split_facet, sequence, chances)
+        draw = stream(config.seed, "", "sample")
+        chosen, summary = draw_sample(
+            iterate_plan(lambda _: None), config.sample, with_facets.split_facet, sequence, draw
+        )
         scenarios = (each for place, each in enumerate(scenarios) if place in chosen)
         notes.append(summary)
     if not store.plan(scenarios, notes, own, config.trials, sequence, config.user_models):
@@ -309,6 +315,6 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
         note(text)
 
 
-def judgement_set(name: str, library: PromptLibrary, models: Mapping[str, ModelBinding]) -> JudgementSet:
+def build_judgement_set(name: str, library: PromptLibrary, models: Mapping[str, ModelBinding]) -> JudgementSet:
     """Return a new set of judgements with its name, its judging models and their prompts."""
-    return JudgementSet(name, models, {prompt.id: prompt.hash for prompt in prompts_of(library, models).values()})
+    return JudgementSet(name, models, {prompt.id: prompt.hash for prompt in select_prompts(library, models).values()})

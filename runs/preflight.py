@@ -30,18 +30,18 @@ from .configuration.recipe_checks import graph_of
 from .control import Control, Event, ScenarioFailed
 from .engine import Engine, WorkList
 from .errors import RunError
-from .gateway_setup import CallPolicy, RunLimits, cast_of, open_gateway, prompts_of
-from .planning import planned, prepare
+from .gateway_setup import CallPolicy, RunLimits, build_cast, open_gateway, select_prompts
+from .planning import create_run, prepare
 from .store import RunStore, Usage
 
-EXAMINED, PLAYED = 64, 3
+EXAMINED_SCENARIOS, PLAYED_SCENARIOS = 64, 3
 """The number of scenarios that are examined, from the beginning of the plan, and how many of the longest are played."""
 
-_TOLERANCE = 1.1
+_WINDOW_TOLERANCE = 1.1
 """The factor by which a request may exceed a window, as tokenizers differ; the server decides close cases."""
 
-_TIME_LIMIT = 10.0
-_NO_LIMIT = 1_000_000
+_TIME_LIMIT_SECONDS = 10.0
+_RECURSION_LIMIT = 1_000_000
 
 
 class DiscardingLedger:
@@ -80,7 +80,7 @@ class _RequestSizes(DiscardingLedger):
         return 0
 
 
-async def ensure_fits(
+async def check_requests_fit(
     recipe: Recipe,
     options: Mapping[str, object],
     seed: int,
@@ -102,16 +102,16 @@ async def ensure_fits(
     Raises:
         RunError: If a request does not fit; the message states both lengths, and what to do.
     """
-    windows = await asyncio.to_thread(_served_windows, models, stated)
+    windows = await asyncio.to_thread(_fetch_served_windows, models, stated)
     if not windows:
         return
-    largest = await largest_requests(recipe, options, seed, library, models)
+    largest = await measure_largest_requests(recipe, options, seed, library, models)
     for role, window in windows.items():
-        if (reason := misfit(role, models[role], largest.get(role, 0), window)) is not None:
+        if (reason := explain_misfit(role, models[role], largest.get(role, 0), window)) is not None:
             raise RunError(f"models: {reason}", setting="models")
 
 
-def misfit(role: str, binding: ModelBinding, request: int, window: ServedWindow) -> str | None:
+def explain_misfit(role: str, binding: ModelBinding, request: int, window: ServedWindow) -> str | None:
     """Return the reason why a role's requests do not fit into its model's window; `None` if they fit.
 
     Args:
@@ -121,7 +121,7 @@ def misfit(role: str, binding: ModelBinding, request: int, window: ServedWindow)
         window: The window that its server reports.
     """
     reply = (binding.max_reply or 0) if window.holds_reply else 0
-    if request + reply <= window.tokens * _TOLERANCE:
+    if request + reply <= window.tokens * _WINDOW_TOLERANCE:
         return None
     size = f"{request:,} tokens by {TOKENIZER}" + (f", and {reply:,} for the reply" if reply else "")
     return (
@@ -132,7 +132,7 @@ def misfit(role: str, binding: ModelBinding, request: int, window: ServedWindow)
     )
 
 
-async def largest_requests(
+async def measure_largest_requests(
     recipe: Recipe,
     options: Mapping[str, object],
     seed: int,
@@ -151,35 +151,37 @@ async def largest_requests(
         for role, each in models.items()
     }
 
-    def longest() -> list[Scenario]:
+    def select_longest() -> list[Scenario]:
         chosen = recipe.options_type.model_validate(options)
         plan = recipe.scenarios(chosen, stream(seed, "", "plan"), lambda _note: None)
-        return sorted(islice(plan, EXAMINED), key=lambda each: -len(each.model_dump_json()))[:PLAYED]
+        return sorted(islice(plan, EXAMINED_SCENARIOS), key=lambda each: -len(each.model_dump_json()))[
+            :PLAYED_SCENARIOS
+        ]
 
     with suppress(Exception):  # the run itself will report any error; here it only ends the counting
-        cast = Cast(prompts_of(library, players), players, Gateway(ledger), WithPrompts.of(recipe).reply_types)
+        cast = Cast(select_prompts(library, players), players, Gateway(ledger), WithPrompts.of(recipe).reply_types)
         graph = graph_of(recipe, options).compile()
-        async with asyncio.timeout(_TIME_LIMIT):
-            for scenario in await asyncio.to_thread(longest):
+        async with asyncio.timeout(_TIME_LIMIT_SECONDS):
+            for scenario in await asyncio.to_thread(select_longest):
                 stage = Stage(scenario, cast, scenario.id, seed)
-                await graph.ainvoke(recipe.initial(scenario), {"recursion_limit": _NO_LIMIT}, context=stage)
+                await graph.ainvoke(recipe.initial(scenario), {"recursion_limit": _RECURSION_LIMIT}, context=stage)
     return ledger.by_role
 
 
-def _served_windows(models: Mapping[str, ModelBinding], stated: Mapping[str, int]) -> dict[str, ServedWindow]:
+def _fetch_served_windows(models: Mapping[str, ModelBinding], stated: Mapping[str, int]) -> dict[str, ServedWindow]:
     """Return the context windows that servers report, by role; each server is asked once."""
-    places = {(each.model, each.api_base): each for each in models.values() if each.model not in stated}
-    windows = {place: served_window(each) for place, each in places.items()}
+    servers = {(each.model, each.api_base): each for each in models.values() if each.model not in stated}
+    windows = {server: served_window(each) for server, each in servers.items()}
     found = {role: windows.get((each.model, each.api_base)) for role, each in models.items()}
     return {role: window for role, window in found.items() if window is not None}
 
 
-SAMPLE = 8
+MAX_SAMPLE_SIZE = 8
 """The maximum number of scenarios in the sample."""
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedUsage:
     """The expected usage of scenarios. `cost` in US dollars is `None` if a price is unknown."""
 
     calls: float
@@ -206,10 +208,10 @@ class CostEstimate:
     scenarios: int
     units: str
     sampled: int
-    by_role: Sequence[tuple[str, str, Expected]]
-    total: Expected
-    least: Expected
-    most: Expected
+    by_role: Sequence[tuple[str, str, ExpectedUsage]]
+    total: ExpectedUsage
+    least: ExpectedUsage
+    most: ExpectedUsage
     players: Sequence[str]
 
 
@@ -236,29 +238,31 @@ async def estimate_cost(
         for model in dict.fromkeys(binding.model for binding in models.values()):
             await asyncio.to_thread(check_model, model)
         await asyncio.to_thread(check_parameters, models)
-    played = _with_understudies(config, await asyncio.to_thread(WithPrompts.of(recipe).library))
+    offline = _replace_models(config, await asyncio.to_thread(WithPrompts.of(recipe).library))
     try:
-        library = await asyncio.to_thread(prepare, recipe, played)
+        library = await asyncio.to_thread(prepare, recipe, offline)
     except NoUnderstudiesError as error:
-        raise _not_playable(recipe, error.reason) from error
+        raise _not_playable_error(recipe, error.reason) from error
     with tempfile.TemporaryDirectory(prefix="dialoom-") as folder:
         path = Path(folder) / "estimate.db"
-        plan = planned(path, recipe, played, library, note, is_stopped=lambda: control.is_draining, is_for_good=False)
+        plan = create_run(
+            path, recipe, offline, library, note, is_stopped=lambda: control.is_draining, remember_trust=False
+        )
         async with plan as store:
             total = store.status().total
-            positions = sorted(stream(config.seed, "", "estimate").sample(range(total), min(SAMPLE, total)))
+            positions = sorted(stream(config.seed, "", "estimate").sample(range(total), min(MAX_SAMPLE_SIZE, total)))
             await _play_sample(store, recipe, positions, control)
-            taken = list(store.usage_by_scenario().values())
+            usages = list(store.usage_by_scenario().values())
             common = store.common_usage()
-    if not taken and not any(common):
+    if not usages and not any(common):
         raise RunError(
             f"recipe {recipe.name!r} makes no calls in the sampled scenarios, so there is no cost to estimate"
         )
-    used = list(dict.fromkeys(binding.model for models in played.casts for binding in models.values()))
-    return _extrapolated(taken, common, total, len(positions), config, limits.stated_prices, used)
+    players = list(dict.fromkeys(binding.model for models in offline.casts for binding in models.values()))
+    return _extrapolate(usages, common, total, len(positions), config, limits.stated_prices, players)
 
 
-def _with_understudies(config: RunConfig, library: PromptLibrary) -> RunConfig:
+def _replace_models(config: RunConfig, library: PromptLibrary) -> RunConfig:
     """Return the same configuration with every role played by an offline model."""
     played = select_offline_models(library)
 
@@ -279,9 +283,9 @@ async def _play_sample(store: RunStore, recipe: Recipe, positions: Sequence[int]
             failures.append(event)
 
     graph = graph_of(recipe, store.config.options)
-    with open_gateway(store, CallPolicy().changed(concurrency=SAMPLE)) as gateway:
-        cast = cast_of(store, recipe, store.config.models, gateway)
-        engine = Engine(store, recipe, graph, cast, SAMPLE, on_event)
+    with open_gateway(store, CallPolicy().with_settings(concurrency=MAX_SAMPLE_SIZE)) as gateway:
+        cast = build_cast(store, recipe, store.config.models, gateway)
+        engine = Engine(store, recipe, graph, cast, MAX_SAMPLE_SIZE, on_event)
         control.attach(engine, gateway)
         try:
             pending = store.queue.pending(recipe, frozenset(positions))
@@ -292,26 +296,26 @@ async def _play_sample(store: RunStore, recipe: Recipe, positions: Sequence[int]
     if engine.is_draining:
         raise RunError("the estimate was interrupted; nothing was sent")
     if failures:
-        raise _not_playable(recipe, f"{failures[0].id} failed ({failures[0].error})")
+        raise _not_playable_error(recipe, f"{failures[0].id} failed ({failures[0].error})")
 
 
-def _not_playable(recipe: Recipe, why: str) -> RunError:
+def _not_playable_error(recipe: Recipe, reason: str) -> RunError:
     return RunError(
-        f"recipe {recipe.name!r} cannot be estimated, as {DEFAULT_MODEL} cannot play all of its roles: {why}",
+        f"recipe {recipe.name!r} cannot be estimated, as {DEFAULT_MODEL} cannot play all of its roles: {reason}",
         advice=Advice(
             "status", "play a few scenarios with the real models instead; the run's status shows their usage"
         ),
     )
 
 
-def _extrapolated(
-    taken: Sequence[Mapping[str, Usage]],
+def _extrapolate(
+    usages: Sequence[Mapping[str, Usage]],
     common: tuple[Mapping[str, Usage], Mapping[str, Usage]],
     total: int,
     sampled: int,
     config: RunConfig,
     prices: Prices,
-    used: Sequence[str],
+    understudies: Sequence[str],
 ) -> CostEstimate:
     """Extrapolate from the sample's usage to that of all scenarios.
 
@@ -331,28 +335,28 @@ def _extrapolated(
         (
             role,
             model,
-            _sum(
+            _add_usages(
                 [
-                    _expected_usage([each.get(role, Usage()) for each in taken], factor * share, model, prices),
-                    _expected_usage([seen_once.get(role, Usage())], factor**0.5 * share, model, prices),
-                    _expected_usage([shared.get(role, Usage())], share, model, prices),
+                    _estimate_usage([each.get(role, Usage()) for each in usages], factor * share, model, prices),
+                    _estimate_usage([seen_once.get(role, Usage())], factor**0.5 * share, model, prices),
+                    _estimate_usage([shared.get(role, Usage())], share, model, prices),
                 ]
             ),
         )
         for role, model, share in players
     ]
-    each_total = [
-        _sum(
+    scenario_totals = [
+        _add_usages(
             [
-                _expected_usage([scenario[role]], total * share, model, prices)
+                _estimate_usage([scenario[role]], total * share, model, prices)
                 for role, model, share in players
                 if role in scenario
             ]
         )
-        for scenario in taken
+        for scenario in usages
     ]
     ordered = sorted(
-        each_total or [Expected(0, 0, 0, 0.0)],  # all calls are common
+        scenario_totals or [ExpectedUsage(0, 0, 0, 0.0)],  # all calls are common
         key=lambda expected: expected.input_tokens + expected.output_tokens,
     )
     return CostEstimate(
@@ -360,26 +364,26 @@ def _extrapolated(
         config.units,
         sampled,
         by_role,
-        _sum([expected for _, _, expected in by_role]),
+        _add_usages([expected for _, _, expected in by_role]),
         ordered[0],
         ordered[-1],
-        used,
+        understudies,
     )
 
 
-def _expected_usage(usages: Sequence[Usage], factor: float, model: str, prices: Prices) -> Expected:
+def _estimate_usage(usages: Sequence[Usage], factor: float, model: str, prices: Prices) -> ExpectedUsage:
     calls, input_tokens, output_tokens = (
         factor * sum(getattr(usage, name) or 0 for usage in usages)
         for name in ("calls", "input_tokens", "output_tokens")
     )
     price = prices.price(model)
     cost = None if price is None else price.of(round(input_tokens), round(output_tokens))
-    return Expected(calls, input_tokens, output_tokens, cost)
+    return ExpectedUsage(calls, input_tokens, output_tokens, cost)
 
 
-def _sum(parts: Sequence[Expected]) -> Expected:
+def _add_usages(parts: Sequence[ExpectedUsage]) -> ExpectedUsage:
     costs = [part.cost for part in parts if part.calls]
-    return Expected(
+    return ExpectedUsage(
         sum(part.calls for part in parts),
         sum(part.input_tokens for part in parts),
         sum(part.output_tokens for part in parts),

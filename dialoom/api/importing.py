@@ -19,9 +19,9 @@ from dialoom.graphs.transcript_rows import SUFFIXES, Reader
 from dialoom.inputs import DataError
 from dialoom.runs.configuration.recipes import is_file_spec
 from dialoom.runs.configuration.trust import cast_references, recipe_references
-from dialoom.runs.engine import in_thread
+from dialoom.runs.engine import run_in_thread
 from dialoom.runs.errors import RunError, StoppedError
-from dialoom.runs.planning import judgement_set, prepare
+from dialoom.runs.planning import build_judgement_set, prepare
 from dialoom.runs.store import OWN_JUDGEMENTS, RunStore
 from dialoom.settings import PathLike
 from dialoom.text import counted
@@ -135,7 +135,7 @@ async def aimport_transcripts(
             _add(store, found, read, imported, is_given_up)
         return imported
 
-    return await in_thread(work, lambda: control is not None and control.is_draining)
+    return await run_in_thread(work, lambda: control is not None and control.is_draining)
 
 
 def _loaded(reader: str | Reader | None) -> Reader | None:
@@ -197,7 +197,7 @@ def _opened(path: Path, study: PathLike | None, roles: set[str], settings: PlayS
         take_study(store, given, sorted(roles))
         store.trust_specified(recipe_references(store.config.recipe, recipe=given))
         if not store.is_planned:
-            store.plan([], [], judgement_set(OWN_JUDGEMENTS, store.prompts, {}))
+            store.plan([], [], build_judgement_set(OWN_JUDGEMENTS, store.prompts, {}))
         yield store
 
 

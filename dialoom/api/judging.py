@@ -20,10 +20,10 @@ from dialoom.roles.role import check_understudies
 from dialoom.runs.configuration.trust import cast_references
 from dialoom.runs.control import Ended, Retrying, Started
 from dialoom.runs.errors import RunError
-from dialoom.runs.gateway_setup import RunLimits, ensure_callable, prompts_of
-from dialoom.runs.planning import judgement_set
+from dialoom.runs.gateway_setup import RunLimits, check_model_access, select_prompts
+from dialoom.runs.planning import build_judgement_set
 from dialoom.runs.store import OWN_JUDGEMENTS, PANEL, JudgementSet, RunStore
-from dialoom.runs.workers.messages import take_leftovers
+from dialoom.runs.workers.messages import merge_leftovers
 from dialoom.settings import PathLike
 
 from .judges import together
@@ -50,7 +50,7 @@ def reopened_to_judge(path: PathLike, recipe: RecipeLike | None, calls: CallSett
     tell, _ = watched(calls)
     with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trusted(calls, tell)) as store:
         check_study(store, tell)
-        take_leftovers(store)
+        merge_leftovers(store)
         yield store
 
 
@@ -76,7 +76,7 @@ async def judged_anew(
     tell, control = watched(calls)
     policy = call_policy(calls, RunLimits.of(store), bound.objects, judge.roles)
     library = await asyncio.to_thread(WithPrompts.of(judge).library)
-    check_understudies(prompts_of(library, bound.by_role), bound.by_role)
+    check_understudies(select_prompts(library, bound.by_role), bound.by_role)
     if isinstance(judge, Review):
         store.add_prompts(library.values())
         name = name or f"review by {', '.join(binding.model for binding in bound.by_role.values())}"
@@ -130,7 +130,7 @@ async def judge_unparsed(opened: OpenRun, name: str | None) -> Ended:
             advice=Advice("retry_scenario", "play a scenario again instead", {"path": store.path}),
         )
     models = {role: chosen.models[role] for role in WithJudging.of(recipe).judging_roles()}
-    await asyncio.to_thread(ensure_callable, [models], opened.policy)
+    await asyncio.to_thread(check_model_access, [models], opened.policy)
     opened.policy.limits.check_prices(binding.model for binding in models.values())
     count = store.retries.unparsed(chosen.name)
     opened.tell(Retrying(unparsed=count, judging=chosen.name))
@@ -147,7 +147,7 @@ async def judged_by_panel(opened: OpenRun, ended: Ended) -> Ended:
             break
         chosen = opened_set(store, None, judges, store.prompts)
         if count := store.queue.count_to_judge(chosen.name):
-            await asyncio.to_thread(ensure_callable, [judges], opened.policy)
+            await asyncio.to_thread(check_model_access, [judges], opened.policy)
             opened.tell(Started(store.path, "judging", count, chosen.name))
             work = store.queue.to_judge(opened.recipe, chosen.name)
             ended = together(ended, await carry_out(opened, judging_graph(opened.recipe), judges, work, chosen.name))
@@ -162,7 +162,7 @@ def check_judges(store: RunStore, judge: Recipe, bound: Sequence[Bindings], call
     """
     policy = call_policy(calls, RunLimits.of(store), {}, judge.roles)
     casts = [each.by_role for each in bound]
-    ensure_callable(casts, policy)  # checked first, because missing keys are found without importing LiteLLM
+    check_model_access(casts, policy)  # checked first, because missing keys are found without importing LiteLLM
     models = [binding.model for judges in casts for binding in judges.values()]
     for model in models:
         check_model(model)
@@ -189,7 +189,7 @@ def _check_object(store: RunStore, name: str | None, models: Mapping[str, ModelB
     Raises:
         RunError: If there is such a judge, and the new set has no name of its own.
     """
-    requested = judgement_set("", store.prompts, models)
+    requested = build_judgement_set("", store.prompts, models)
     same = [each.name for each in store.judgement_sets() if replace(each, name="") == requested]
     named = next((binding.model for binding in models.values() if binding.model.startswith(OBJECT_PREFIX)), None)
     if same and named is not None and named not in same and named == (name or "").partition(" #")[0]:
@@ -212,7 +212,7 @@ def opened_set(
         used: The ids of the recipe's prompts. A run of transcripts also stores those of former studies.
     """
     prompts = PromptLibrary(prompt for id_, prompt in store.prompts.items() if id_ in used)
-    requested = judgement_set(name or ", ".join(binding.model for binding in models.values()), prompts, models)
+    requested = build_judgement_set(name or ", ".join(binding.model for binding in models.values()), prompts, models)
     existing = {each.name: each for each in store.judgement_sets()}
     reserved = {OWN_JUDGEMENTS: "the run's own judgements", PANEL: "the panel of several judges"}
     if requested.name in reserved and requested.name not in existing.keys() - {OWN_JUDGEMENTS}:

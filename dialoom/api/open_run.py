@@ -32,19 +32,19 @@ from dialoom.runs.configuration.trust import (
     study_problem,
 )
 from dialoom.runs.control import Control, Ended, Event, Notice, Planned, Retrying, StopRule
-from dialoom.runs.engine import Engine, WorkList, in_thread
+from dialoom.runs.engine import Engine, WorkList, run_in_thread
 from dialoom.runs.errors import RunError
 from dialoom.runs.gateway_setup import (
     CallPolicy,
     RunLimits,
-    cast_of,
+    build_cast,
     check_workers,
     open_gateway,
 )
-from dialoom.runs.planning import planned, prepare, write_plan
-from dialoom.runs.preflight import ensure_fits
+from dialoom.runs.planning import create_run, prepare, write_plan
+from dialoom.runs.preflight import check_requests_fit
 from dialoom.runs.store import RunStore, Work
-from dialoom.runs.workers.messages import take_leftovers
+from dialoom.runs.workers.messages import merge_leftovers
 from dialoom.settings import ModelLike, PathLike, by_name
 
 from .operation_settings import CallSettings, PlaySettings, RecipeLike, call_policy, resolve
@@ -82,8 +82,8 @@ async def new_run(
     if is_played and not new.policy.settings["replay_only"]:
         options, context = new.config.options, new.policy.limits.context
         for models in new.config.casts:
-            await ensure_fits(new.recipe, options, new.config.seed, library, models, context)
-    async with planned(
+            await check_requests_fit(new.recipe, options, new.config.seed, library, models, context)
+    async with create_run(
         Path(path),
         new.recipe,
         new.config,
@@ -139,12 +139,12 @@ async def reopened(
             casts = store.config.casts
             if policy.cache is not None or not missing_keys(casts):  # missing keys are reported later
                 policy.limits.check_prices(each.model for cast in casts for each in cast.values())
-            take_leftovers(store)
+            merge_leftovers(store)
             if not store.is_planned:
                 write_plan(store, found, lambda text: tell(Notice(text)), is_given_up)
             return found, policy
 
-        found, policy = await in_thread(prepared, lambda: control.is_draining)
+        found, policy = await run_in_thread(prepared, lambda: control.is_draining)
         keep_limits(store, policy.limits)
         report_unplayed(tell, calls, [*store.config.casts, *(each.models for each in store.judgement_sets())])
         yield OpenRun(store, found, store.config.models, policy, tell, control, bool(calls.get("context")))
@@ -195,7 +195,7 @@ async def _played(
 ) -> StopRule:
     store, policy = opened.store, opened.policy
     with open_gateway(store, policy, policy.settings["patience"]) as gateway:
-        cast = cast_of(store, opened.recipe, casts[0], gateway)
+        cast = build_cast(store, opened.recipe, casts[0], gateway)
         await asyncio.to_thread(gateway.prepare, [each for cast in casts for each in cast.values()])
         engine = Engine(
             store,

@@ -20,7 +20,7 @@ from dialoom.runs.configuration.recipes import find_recipe, option_names, parsed
 from dialoom.runs.configuration.trust import cast_references, code_hashes, recipe_references
 from dialoom.runs.control import Control, Event
 from dialoom.runs.errors import RunError
-from dialoom.runs.gateway_setup import CallPolicy, RunLimits, check_workers, ensure_callable
+from dialoom.runs.gateway_setup import CallPolicy, RunLimits, check_model_access, check_workers
 from dialoom.settings import OwnPlayer, PlayerSettings, ProcessSettings, RunSettings, checked, described, part
 
 from .judges import check_several, further_judges, further_users, seated, user_models
@@ -86,7 +86,7 @@ def call_policy(
         SettingError, RunError, CacheError: If a setting is wrong or unknown; the message names it.
     """
     given = checked(CallSettings, settings)
-    policy = CallPolicy(stored.changed(given, roles), part(ProcessSettings, given), objects)
+    policy = CallPolicy(stored.with_settings(given, roles), part(ProcessSettings, given), objects)
     if policy.cache is not None:
         from dialoom.roles.gateway.cache import check_cache
 
@@ -166,7 +166,7 @@ def resolve(recipe: RecipeLike, is_played: bool, **settings: Unpack[PlaySettings
     )
     policy = call_policy(part(CallSettings, given), RunLimits(), bindings.objects, found.roles)
     if is_played:  # checked before the prices, which need the slow import of LiteLLM
-        ensure_callable(config.casts, policy)
+        check_model_access(config.casts, policy)
     policy.limits.check_prices(binding.model for cast in config.casts for binding in cast.values())
     check_workers(list_mcp_servers(found, chosen), config.casts, policy)
     return NewRun(found, config, bindings, policy)

@@ -15,7 +15,7 @@ from dialoom.roles.players import can_forget_person
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.trust import server_references
 from dialoom.runs.control import Ended, Notice, Retrying, Started
-from dialoom.runs.gateway_setup import check_workers, ensure_callable, open_gateway
+from dialoom.runs.gateway_setup import check_model_access, check_workers, open_gateway
 from dialoom.runs.store import RunStore
 
 from .judges import together
@@ -64,7 +64,7 @@ async def ensure_playable(opened: OpenRun) -> None:
 async def _ensure_callable(opened: OpenRun) -> None:
     """Check that the MCP servers may be used, and that the models of every role can be called."""
     opened.store.ensure_trusted(server_references(_servers(opened)))
-    await asyncio.to_thread(ensure_callable, opened.store.config.players, opened.policy)
+    await asyncio.to_thread(check_model_access, opened.store.config.players, opened.policy)
 
 
 def _servers(opened: OpenRun) -> Sequence[str]:

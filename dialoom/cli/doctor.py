@@ -32,7 +32,7 @@ from dialoom.roles.replies import parse_reply
 from dialoom.runs.configuration.config import DEFAULT_MODEL
 from dialoom.runs.configuration.recipes import find_recipe, parsed_options
 from dialoom.runs.gateway_setup import RunLimits
-from dialoom.runs.preflight import DiscardingLedger, largest_requests, misfit
+from dialoom.runs.preflight import DiscardingLedger, explain_misfit, measure_largest_requests
 from dialoom.settings import LimitSettings, PlayerSettings, checked
 from dialoom.version import __version__
 
@@ -156,7 +156,7 @@ def examine(
         RunError, RecipeError: If there is no such recipe, or it has no scenarios without options.
     """
     bind({_ROLE: 0.0}, OFFLINE_PREFIX, **players)  # checked here: an invalid setting is not a failure of the model
-    timeouts = RunLimits().changed(checked(LimitSettings, LimitSettings(timeout=timeout))).timeouts
+    timeouts = RunLimits().with_settings(checked(LimitSettings, LimitSettings(timeout=timeout))).timeouts
     settings = GatewaySettings(concurrency=1, longest_wait=_LONGEST_WAIT, timeouts=timeouts)
     largest = {} if recipe is None else asyncio.run(_largest(recipe))
     checks = [_python(), *_packages(), _keys()]
@@ -171,7 +171,9 @@ async def _largest(name: str) -> Mapping[str, int]:
     options = parsed_options(recipe, None)
     used = WithRoles.of(recipe).roles_used(options).items()
     models = {role: ModelBinding(model=DEFAULT_MODEL, temperature=temperature) for role, temperature in used}
-    return await largest_requests(recipe, options.model_dump(mode="json"), 0, WithPrompts.of(recipe).library(), models)
+    return await measure_largest_requests(
+        recipe, options.model_dump(mode="json"), 0, WithPrompts.of(recipe).library(), models
+    )
 
 
 def _python() -> Check:
@@ -288,7 +290,7 @@ def _fits(binding: ModelBinding, window: ServedWindow, largest: Mapping[str, int
     """Check that a recipe's largest requests fit into the context window that a server reports."""
     message = f"context window of {window.tokens:,} tokens"
     for role, tokens in largest.items():
-        if (reason := misfit(role, binding, tokens, window)) is not None:
+        if (reason := explain_misfit(role, binding, tokens, window)) is not None:
             return Check("context", binding.model, State.FAILED, reason)
     if largest:
         message += f"; the recipe's largest request has {max(largest.values()):,}"

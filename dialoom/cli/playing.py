@@ -23,7 +23,7 @@ from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.configuration.recipes import parsed_options
 from dialoom.runs.control import Ended
 from dialoom.runs.errors import RunError, StoppedError
-from dialoom.runs.preflight import CostEstimate, Expected
+from dialoom.runs.preflight import CostEstimate, ExpectedUsage
 from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.settings import Budget, ModelLike, part
 
@@ -271,7 +271,7 @@ def _warnings(estimate: CostEstimate, budget: Budget) -> list[str]:
     return lines
 
 
-def _cells(expected: Expected) -> tuple[str, str, str, str]:
+def _cells(expected: ExpectedUsage) -> tuple[str, str, str, str]:
     calls, given, written = (
         f"{round(count):,}" for count in (expected.calls, expected.input_tokens, expected.output_tokens)
     )

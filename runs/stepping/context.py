@@ -35,9 +35,9 @@ from dialoom.runs.configuration.trust import (
     server_references,
     study_problem,
 )
-from dialoom.runs.engine import session_of
+from dialoom.runs.engine import build_session
 from dialoom.runs.errors import RunError
-from dialoom.runs.gateway_setup import CallPolicy, RunLimits, cast_of, open_gateway
+from dialoom.runs.gateway_setup import CallPolicy, RunLimits, build_cast, open_gateway
 from dialoom.runs.store import MAIN, Branch, PlayWork, Point, PromotedBranch, RunFile, RunStore, StepCall
 from dialoom.runs.store.branches import MadeCall
 from dialoom.runs.store.checkpoints.reading import DECODED, Decoded
@@ -257,7 +257,7 @@ class ScenarioContext:
 
     def stage(self, gateway: Caller, branch: Branch, step: int) -> Stage:
         """Return the context of one step."""
-        cast = cast_of(self.store, self.recipe, self.models, gateway)
+        cast = build_cast(self.store, self.recipe, self.models, gateway)
         retries = self.store.config.user_retries
         return Stage(
             self.work.scenario,
@@ -269,7 +269,7 @@ class ScenarioContext:
             self.tell,
             self.gate,
             retries,
-            session=session_of(self.store, self.recipe, self.work, branch.name, branch.sample),
+            session=build_session(self.store, self.recipe, self.work, branch.name, branch.sample),
             is_fork=branch.name != MAIN or not self.is_pending,
             is_resampled=branch.sample > self.work.sample,
         )

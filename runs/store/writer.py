@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from dialoom.runs.errors import MOVED, is_about_the_file, store_error
+from dialoom.runs.errors import FILE_MOVED, is_file_error, store_error
 
 from .batching import Batch, BatchQueue, Job, Operation
 from .connections import identity
@@ -110,7 +110,7 @@ class Writer:
         try:
             return await self.submit(work)
         except sqlite3.Error as error:
-            if not is_about_the_file(error):
+            if not is_file_error(error):
                 raise
             raise store_error(self._path, error) from error
 
@@ -239,7 +239,7 @@ class Writer:
     def _begin(self) -> None:
         """Begin a transaction. SQLite itself would not notice that the file was removed or replaced."""
         if identity(self._place) != self._file:
-            raise sqlite3.OperationalError(MOVED)
+            raise sqlite3.OperationalError(FILE_MOVED)
         self._connection.execute("BEGIN IMMEDIATE")
 
     def _attempt(self, job: Job) -> None:

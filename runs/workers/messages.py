@@ -27,7 +27,7 @@ from dialoom.runs.store.transfer import Transfer
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class WorkerConfig:
     """The configuration of a worker.
 
     Attributes:
@@ -58,7 +58,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class WorkerLocation:
     """The location of a worker that has begun.
 
     Attributes:
@@ -70,12 +70,12 @@ class Begun:
     path: Path
 
 
-Left: TypeAlias = tuple[list[Transfer], Spend]
+Leftovers: TypeAlias = tuple[list[Transfer], Spend]
 """What a dead worker left in its file: the results of its scenarios, and the spend of its calls."""
 
 
 @dataclass(slots=True)
-class Delivery:
+class WorkerReport:
     """A worker's report; its content is sent again until it is acknowledged.
 
     Attributes:
@@ -112,50 +112,52 @@ def end_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-PATIENCE = 15.0
+LOCK_TIMEOUT_SECONDS = 15.0
 """The seconds to wait for the files of workers that are considered dead but still hold the lock.
 
 A worker on this machine ends at once with the process that started it. A worker on another machine ends a little later.
 """
 
-_A_MOMENT = 0.1
-_AT_ONCE = 20
+_POLL_SECONDS = 0.1
+_MERGE_BATCH_SIZE = 20
 
 
-def folder_of(path: Path) -> Path:
+def workers_folder(path: Path) -> Path:
     """Return the folder in which a run's workers on its machine keep their files."""
     return path.with_name(path.name + ".workers")
 
 
-def left_by(path: Path, leases: Mapping[int, int], prices: Prices, patience: float = PATIENCE) -> Left:
+def read_leftovers(
+    path: Path, leases: Mapping[int, int], prices: Prices, timeout: float = LOCK_TIMEOUT_SECONDS
+) -> Leftovers:
     """Return a dead worker's results for open leases, and the spend of its calls.
 
     Args:
         path: The worker's file.
         leases: The numbers of the open leases, by the positions of their scenarios.
         prices: The stated prices of models.
-        patience: The seconds to wait for a process that is still writing the file.
+        timeout: The seconds to wait for a process that is still writing the file.
 
     Raises:
         StoreError: If the file cannot be read.
     """
-    with _opened(path, time.monotonic() + patience) as store:
+    with _open_when_unlocked(path, time.monotonic() + timeout) as store:
         return list(store.leases.left(leases)), store.spend(prices)
 
 
-def take_leftovers(store: RunStore) -> int:
+def merge_leftovers(store: RunStore) -> int:
     """Merge the results in dead workers' files beside a run's file; return the number of scenarios merged.
 
     Raises:
         StoreError: If a worker is still playing scenarios of the run.
     """
-    taken = 0
+    merged = 0
     leases = store.leases.open()
-    folder = folder_of(store.path)
-    deadline = time.monotonic() + PATIENCE
+    folder = workers_folder(store.path)
+    deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
     for path in sorted(folder.glob("*.db")):
         try:
-            its = _opened(path, deadline)
+            worker_store = _open_when_unlocked(path, deadline)
         except StoreError as error:
             if not _is_locked(error):
                 raise
@@ -164,19 +166,19 @@ def take_leftovers(store: RunStore) -> int:
                 "process to end, or stop it",
                 advice=Advice("resume", "then resume the run", {"path": store.path}),
             ) from error
-        with its:
-            left = its.leases.left(leases)
-            while some := list(islice(left, _AT_ONCE)):
-                taken += len(store.leases.fold_now(some))
+        with worker_store:
+            left = worker_store.leases.left(leases)
+            while batch := list(islice(left, _MERGE_BATCH_SIZE)):
+                merged += len(store.leases.fold_now(batch))
         remove(path)
     with suppress(OSError):
         folder.rmdir()
     if leases:
         store.leases.forget_all()
-    return taken
+    return merged
 
 
-def _opened(path: Path, deadline: float) -> RunStore:
+def _open_when_unlocked(path: Path, deadline: float) -> RunStore:
     """Open a worker's file once no process holds its lock; raise an error after a deadline (as `time.monotonic`)."""
     while True:
         try:
@@ -184,7 +186,7 @@ def _opened(path: Path, deadline: float) -> RunStore:
         except StoreError as error:
             if not _is_locked(error) or time.monotonic() > deadline:
                 raise
-            time.sleep(_A_MOMENT)
+            time.sleep(_POLL_SECONDS)
 
 
 def _is_locked(error: StoreError) -> bool:

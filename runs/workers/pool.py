@@ -18,26 +18,26 @@ from dialoom.roles import ModelBinding
 from dialoom.roles.gateway.budget import Spend
 from dialoom.runs.configuration.recipes import OBJECT
 from dialoom.runs.control import Event, ScenarioDone, ScenarioFailed, Stopping, StopRule, Worked
-from dialoom.runs.engine import WorkList, skipped
+from dialoom.runs.engine import WorkList, record_skipped
 from dialoom.runs.errors import Fault, StoreError
 from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.store import JudgeWork, RunStore, Work
 from dialoom.runs.store.transfer import Transfer
 
-from .cluster import Cluster, WorkerDiedError, WorkerHandle, WorkerLostError, cluster
-from .messages import Begun, Delivery, Order, folder_of, take_leftovers
+from .cluster import Cluster, WorkerDiedError, WorkerHandle, WorkerLostError, open_cluster
+from .messages import WorkerConfig, WorkerLocation, WorkerReport, merge_leftovers, workers_folder
 from .shared_state import SharedState
 
-_DEATHS = 3
+_MAX_DEATHS = 3
 """The number of worker deaths after which the scenario that they were playing counts as failed."""
 
-_SUSPECT = 2
+_SUSPECT_DEATHS = 2
 """The number of deaths after which a scenario is played alone, to find out whether it causes them."""
 
-_IN_A_ROW = 10
+_MAX_CONSECUTIVE_DEATHS = 10
 """The number of consecutive deaths, with no report between them, after which a worker is not restarted."""
 
-_MOST_BEGINNINGS, _A_WHILE = 300, 1.0
+_MAX_START_ATTEMPTS, _RETRY_DELAY_SECONDS = 300, 1.0
 """The maximum number of attempts to start a worker, and the seconds to wait after a failed attempt."""
 
 
@@ -46,24 +46,25 @@ class _Member:
     """The pool's record of one worker.
 
     Attributes:
-        most: The maximum number of scenarios leased to it. A few of them are queued, so that it never waits for work.
-        share: The number of scenarios that it plays at once.
+        capacity: The maximum number of scenarios leased to it. A few of them are queued, so that it never waits for
+            work.
+        concurrency: The number of scenarios that it plays at once.
         handle: The handle for calls to it.
-        begun: The location of its file, once it has begun.
-        open: Its open leases, in the order in which they were made.
+        location: Where it is and where its file is, once it has begun.
+        leases: The work leased to it, by position, in the order in which it was leased.
         received: The number of the last report that was received from it.
-        is_alone: Whether it plays only one scenario, which is suspected of killing workers.
-        busy: For each of its incarnations, the seconds in which it had work.
+        is_exclusive: Whether it plays only one scenario, which is suspected of killing workers.
+        busy_seconds: For each of its incarnations, the seconds in which it had work.
     """
 
-    most: int
-    share: int
+    capacity: int
+    concurrency: int
     handle: WorkerHandle
-    begun: Begun | None = None
-    open: dict[int, Work] = field(default_factory=dict)
+    location: WorkerLocation | None = None
+    leases: dict[int, Work] = field(default_factory=dict)
     received: int = 0
-    is_alone: bool = False
-    busy: list[float] = field(default_factory=lambda: [0.0])
+    is_exclusive: bool = False
+    busy_seconds: list[float] = field(default_factory=lambda: [0.0])
     silent_deaths: int = 0
 
 
@@ -98,12 +99,12 @@ class WorkerPool:
         self._is_stopped = False
         self._work = WorkList(iter(()), store)
         self._blocked: list[Work] = []
-        self._again: deque[Work] = deque()
+        self._requeued: deque[Work] = deque()
         self._suspects: deque[Work] = deque()
         self._deaths: Counter[int] = Counter()
         self._members: list[_Member] = []
-        self._clearing: _Member | None = None
-        self._given_up = 0
+        self._isolated: _Member | None = None
+        self._lost_workers = 0
         self._first_lease_at: float | None = None
         self._changed = asyncio.Event()
 
@@ -125,7 +126,7 @@ class WorkerPool:
     def _for_each_worker(self, call: Callable[[WorkerHandle], None]) -> None:
         """Send a message to all live workers."""
         for member in self._members:
-            if member.begun is not None:
+            if member.location is not None:
                 with suppress(WorkerDiedError):
                     call(member.handle)
         self._wake()
@@ -145,30 +146,32 @@ class WorkerPool:
         if first is None:
             return
         self._work = WorkList(chain([first], work), self._store)
-        async with cluster(self._policy) as machines:
-            shares = _shares(self._policy.settings["concurrency"], self._policy.settings["workers"] or machines.size)
-            order = self._order(first, judging)
-            self._line = self._commons(machines, len(shares))
-            self._members = [self._hired(machines, order, number, share) for number, share in enumerate(shares)]
+        async with open_cluster(self._policy) as cluster:
+            shares = _split_concurrency(
+                self._policy.settings["concurrency"], self._policy.settings["workers"] or cluster.size
+            )
+            config = self._build_config(first, judging)
+            self._shared_state = self._start_shared_state(cluster, len(shares))
+            self._members = [self._start_member(cluster, config, number, share) for number, share in enumerate(shares)]
             started = time.monotonic()
-            serving = [asyncio.create_task(self._serve(machines, member)) for member in self._members]
+            tasks = [asyncio.create_task(self._manage(cluster, member)) for member in self._members]
             try:
-                await self._until_done(serving)
+                await self._wait_until_done(tasks)
                 seconds = time.monotonic() - (self._first_lease_at or started)
-                self._on_event(Worked(seconds, tuple(sum(member.busy) for member in self._members)))
+                self._on_event(Worked(seconds, tuple(sum(member.busy_seconds) for member in self._members)))
             finally:
-                for task in serving:
+                for task in tasks:
                     task.cancel()
-                await asyncio.gather(*serving, return_exceptions=True)
+                await asyncio.gather(*tasks, return_exceptions=True)
                 ended, self._members = self._members, []  # a late stop must not call workers while Ray shuts down
                 for member in ended:
                     member.handle.kill()
                 with suppress(StoreError):  # the leases stay open, and are recovered when the run is opened next
-                    await asyncio.to_thread(take_leftovers, self._store)
+                    await asyncio.to_thread(merge_leftovers, self._store)
 
-    async def _until_done(self, serving: Sequence[asyncio.Task[None]]) -> None:
+    async def _wait_until_done(self, tasks: Sequence[asyncio.Task[None]]) -> None:
         """Wait until the work has finished. If a worker has an error, raise it when the other workers have drained."""
-        left = set(serving)
+        left = set(tasks)
         error: BaseException | None = None
         while left:
             finished, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
@@ -181,126 +184,128 @@ class WorkerPool:
             if isinstance(error, StoreError) and error.advice is not None:  # which may name the worker's file
                 error.advice = replace(error.advice, values={**error.advice.values, "path": self._store.path})
             raise error
-        ready = [member for member in self._members if member.begun is not None]
+        ready = [member for member in self._members if member.location is not None]
         await asyncio.gather(*(member.handle.end() for member in ready), return_exceptions=True)
 
-    def _order(self, first: Work, judging: str | None) -> Order:
-        return Order(
+    def _build_config(self, first: Work, judging: str | None) -> WorkerConfig:
+        return WorkerConfig(
             file=self._store.for_worker(),
-            folder=folder_of(self._store.path).absolute(),
+            folder=workers_folder(self._store.path).absolute(),
             cwd=Path(os.getcwd()),  # noqa: PTH109
             judging=judging,
             is_repeated=isinstance(first, JudgeWork) and first.is_repeated,
             models=self._models,
             recipe=self._store.recipe if self._store.config.recipe.startswith(OBJECT) else None,
             is_review=isinstance(self._recipe, Review),
-            policy=self._policy.changed(cache=None, workers=None, ray=None),
+            policy=self._policy.with_settings(cache=None, workers=None, ray=None),
             has_cache=self._policy.cache is not None,
         )
 
-    def _commons(self, machines: Cluster, gateways: int) -> SharedState:
+    def _start_shared_state(self, cluster: Cluster, gateways: int) -> SharedState:
         limits, cache = self._policy.limits, self._policy.cache
         spent = self._store.spend(limits.stated_prices) if limits.budget.is_bounded else Spend()
         path = self._store.path.absolute()
-        return machines.shared_state(path, limits.budget, spent, gateways, None if cache is None else cache.absolute())
+        return cluster.start_shared_state(
+            path, limits.budget, spent, gateways, None if cache is None else cache.absolute()
+        )
 
-    def _hired(self, machines: Cluster, order: Order, number: int, share: int) -> _Member:
+    def _start_member(self, cluster: Cluster, config: WorkerConfig, number: int, share: int) -> _Member:
         name, ahead = f"worker-{number + 1}", share // 4 + 1
-        own = replace(order, policy=order.policy.changed(concurrency=share), ahead=ahead)
-        return _Member(share + ahead, share, machines.start_worker(own, name, self._line))
+        own = replace(config, policy=config.policy.with_settings(concurrency=share), ahead=ahead)
+        return _Member(share + ahead, share, cluster.start_worker(own, name, self._shared_state))
 
-    async def _serve(self, machines: Cluster, member: _Member) -> None:
+    async def _manage(self, cluster: Cluster, member: _Member) -> None:
         """Manage one worker until all work is done, restarting it when it dies, unless the work is being stopped."""
-        why = ""
-        for _ in range(_MOST_BEGINNINGS):
+        reason = ""
+        for _ in range(_MAX_START_ATTEMPTS):
             if self.is_draining or self._is_over():
                 return
             try:
-                member.begun = begun = await member.handle.begin()
-                await self._work_with(member, begun)
+                member.location = location = await member.handle.begin()
+                await self._drive(member, location)
                 return
             except WorkerDiedError as error:
-                had_begun, why = member.begun is not None, (str(error) or type(error).__name__).splitlines()[0]
-                await self._remove_dead(machines, member, error)
+                had_started, reason = member.location is not None, (str(error) or type(error).__name__).splitlines()[0]
+                await self._recover_dead(cluster, member, error)
                 if isinstance(error, WorkerLostError):
                     break
-                if not had_begun:
-                    await asyncio.sleep(_A_WHILE)  # Ray will restart the worker soon
-                elif member.silent_deaths == _IN_A_ROW:
+                if not had_started:
+                    await asyncio.sleep(_RETRY_DELAY_SECONDS)  # Ray will restart the worker soon
+                elif member.silent_deaths == _MAX_CONSECUTIVE_DEATHS:
                     break
-        self._given_up += 1
-        if self._given_up == len(self._members) and not self._is_over():
-            raise StoreError(f"no worker is left (the last one: {why:.200}); see Ray's logs for the causes")
+        self._lost_workers += 1
+        if self._lost_workers == len(self._members) and not self._is_over():
+            raise StoreError(f"no worker is left (the last one: {reason:.200}); see Ray's logs for the causes")
 
-    async def _work_with(self, member: _Member, begun: Begun) -> None:
+    async def _drive(self, member: _Member, location: WorkerLocation) -> None:
         member.received = 0
         if self.is_draining:
             self.stop() if self._is_stopped else self.drain()
         while True:
-            await self._deal(member, begun)
-            if not member.open and not self.is_draining:
-                if await self._nothing_left(member):
+            await self._lease_work(member, location)
+            if not member.leases and not self.is_draining:
+                if await self._wait_for_work(member):
                     return
                 continue
-            report = await member.handle.report(begun, member.received)
+            report = await member.handle.report(location, member.received)
             member.silent_deaths = 0
-            await self._take(member, report)
+            await self._merge_report(member, report)
             if report.is_over:
                 return
 
-    async def _deal(self, member: _Member, begun: Begun) -> None:
+    async def _lease_work(self, member: _Member, location: WorkerLocation) -> None:
         """Lease scenarios to a worker until it has its maximum."""
-        if self.is_draining or member.is_alone:
+        if self.is_draining or member.is_exclusive:
             return
-        if works := self._works_for(member):
-            member.open |= {work.position: work for work in works}  # set before other workers look for open work
+        if works := self._select_work(member):
+            member.leases |= {work.position: work for work in works}  # set before other workers look for open work
             self._first_lease_at = self._first_lease_at or time.monotonic()
-            await member.handle.lease(begun, await self._store.leases.lease(works))
+            await member.handle.lease(location, await self._store.leases.lease(works))
         while self._blocked:
             work = self._blocked.pop()
-            obstacle = self._work.obstacle(work)
+            obstacle = self._work.find_obstacle(work)
             assert obstacle is not None
-            self._hear(await skipped(self._store, work, obstacle))
+            self._handle_event(await record_skipped(self._store, work, obstacle))
             self._end_work(work)
 
-    def _works_for(self, member: _Member) -> list[Work]:
-        if self._suspects and self._clearing in (None, member):
-            self._clearing = member
-            if member.open:
+    def _select_work(self, member: _Member) -> list[Work]:
+        if self._suspects and self._isolated in (None, member):
+            self._isolated = member
+            if member.leases:
                 return []  # the worker first finishes its scenarios, and then plays the suspected one alone
-            member.is_alone = True
+            member.is_exclusive = True
             return [self._suspects.popleft()]
-        if self._clearing is member:
-            self._clearing = None
-        room = member.most - len(member.open)
-        works = [self._again.popleft() for _ in range(min(room, len(self._again)))]
-        while len(works) < room and (work := self._work.take_now()) is not None:
-            (works if self._work.obstacle(work) is None else self._blocked).append(work)
+        if self._isolated is member:
+            self._isolated = None
+        room = member.capacity - len(member.leases)
+        works = [self._requeued.popleft() for _ in range(min(room, len(self._requeued)))]
+        while len(works) < room and (work := self._work.take_nowait()) is not None:
+            (works if self._work.find_obstacle(work) is None else self._blocked).append(work)
         return works
 
-    async def _nothing_left(self, member: _Member) -> bool:
+    async def _wait_for_work(self, member: _Member) -> bool:
         """Wait until there may be work for this worker again, or all work is done; return whether all work is done."""
         while not (
             self._is_over()
             or self.is_draining
-            or self._again
+            or self._requeued
             or self._work.can_begin
-            or (self._suspects and self._clearing in (None, member))
+            or (self._suspects and self._isolated in (None, member))
         ):
             await self._changed.wait()
         return self._is_over()
 
     def _is_over(self) -> bool:
         """Return whether no work is left for any worker."""
-        is_open = any(member.open for member in self._members)
+        is_open = any(member.leases for member in self._members)
         if self.is_draining:
             return not is_open
-        return self._work.is_over and not (is_open or self._again or self._suspects or self._blocked)
+        return self._work.is_over and not (is_open or self._requeued or self._suspects or self._blocked)
 
-    async def _take(self, member: _Member, report: Delivery) -> None:
+    async def _merge_report(self, member: _Member, report: WorkerReport) -> None:
         """Merge a worker's results, and then emit its events, because receivers of events may read the file."""
         member.received = report.number
-        member.busy[-1] = report.busy
+        member.busy_seconds[-1] = report.busy
         if report.shapes and report.shapes != (known := self._store.shapes):
             # They are saved, so that the formats that models refused in a worker are not requested again.
             self._store.keep_shapes(
@@ -312,22 +317,22 @@ class WorkerPool:
         await self._store.leases.fold(report.transfers)
         for transfer in report.transfers:
             assert transfer.position is not None
-            work = member.open.pop(transfer.position, None)
+            work = member.leases.pop(transfer.position, None)
             if work is None:
                 continue
             if not self.is_draining and _is_unfinished(transfer, work):
-                self._again.append(work)
+                self._requeued.append(work)
             else:
                 self._end_work(work)
-        if not member.open:
-            member.is_alone = False
+        if not member.leases:
+            member.is_exclusive = False
         for event in report.events:
-            self._hear(event)
+            self._handle_event(event)
         if report.error is not None:
             raise report.error
         self._wake()
 
-    def _hear(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         match event:
             case ScenarioDone() | ScenarioFailed():
                 self.stop_rule.count(event)
@@ -336,48 +341,56 @@ class WorkerPool:
             case _:
                 self._on_event(event)
 
-    async def _remove_dead(self, machines: Cluster, member: _Member, error: WorkerDiedError) -> None:
+    async def _recover_dead(self, cluster: Cluster, member: _Member, error: WorkerDiedError) -> None:
         """Recover a dead worker's results, and return its other work to the queue."""
-        if self._clearing is member:
-            self._clearing = None
-        begun, leased = member.begun, member.open
-        member.begun, member.open, member.is_alone = None, {}, False
-        member.busy.append(0.0)
-        member.silent_deaths += begun is not None
-        suspected = list(leased)[: member.share]
-        found = {} if begun is None else {each.position: each for each in await self._left(machines, begun)}
+        if self._isolated is member:
+            self._isolated = None
+        location, leased = member.location, member.leases
+        member.location, member.leases, member.is_exclusive = None, {}, False
+        member.busy_seconds.append(0.0)
+        member.silent_deaths += location is not None
+        suspected = list(leased)[: member.concurrency]
+        found = (
+            {}
+            if location is None
+            else {each.position: each for each in await self._recover_leftovers(cluster, location)}
+        )
         for position, work in leased.items():
             if (transfer := found.get(position)) is not None and not _is_unfinished(transfer, work):
-                self._hear(_result(transfer, work))
+                self._handle_event(_build_result_event(transfer, work))
                 self._end_work(work)
                 continue
             self._deaths[position] += position in suspected
-            await self._try_again(work, str(error))
+            await self._requeue(work, str(error))
         self._wake()
 
-    async def _left(self, machines: Cluster, begun: Begun) -> Sequence[Transfer]:
+    async def _recover_leftovers(self, cluster: Cluster, location: WorkerLocation) -> Sequence[Transfer]:
         try:
-            transfers, spent = await machines.left(begun, self._store.leases.open(), self._policy.limits.stated_prices)
+            transfers, spent = await cluster.read_leftovers(
+                location, self._store.leases.open(), self._policy.limits.stated_prices
+            )
         except (StoreError, WorkerDiedError):  # the worker's machine is unreachable, or its file cannot be read
-            await self._store.leases.keep_common(await self._line.ended(begun.path.stem, None))
+            await self._store.leases.keep_common(await self._shared_state.end_worker(location.path.stem, None))
             return ()
         folded = await self._store.leases.fold(transfers)
-        await self._line.ended(begun.path.stem, spent)  # those that wait for its common calls can look them up now
+        await self._shared_state.end_worker(
+            location.path.stem, spent
+        )  # those that wait for its common calls can look them up now
         return folded
 
-    async def _try_again(self, work: Work, error: str) -> None:
+    async def _requeue(self, work: Work, error: str) -> None:
         deaths = self._deaths[work.position]
-        if deaths < _DEATHS:
-            (self._suspects if deaths >= _SUSPECT else self._again).append(work)
+        if deaths < _MAX_DEATHS:
+            (self._suspects if deaths >= _SUSPECT_DEATHS else self._requeued).append(work)
             return
         text = f"{deaths} workers died while they played it; the last one: {error.splitlines()[0]:.200}"
         await self._store.results.fail(work, str(Fault.BUG), text, Outcome(messages=(), ended_by="error"))
-        self._hear(ScenarioFailed(work.position + 1, work.id, Fault.BUG, text))
+        self._handle_event(ScenarioFailed(work.position + 1, work.id, Fault.BUG, text))
         self._end_work(work)
 
     def _end_work(self, work: Work) -> None:
         """Record that a piece of work has ended, so that its successor can begin."""
-        self._work.ended(work)
+        self._work.mark_ended(work)
         self._wake()
 
     def _wake(self) -> None:
@@ -386,13 +399,13 @@ class WorkerPool:
         self._changed = asyncio.Event()
 
 
-def _shares(concurrency: int, workers: int) -> list[int]:
+def _split_concurrency(concurrency: int, workers: int) -> list[int]:
     """Divide the concurrency of one process among the workers, with at least one scenario for each."""
     each, more = divmod(concurrency, workers)
     return [max(1, each + (number < more)) for number in range(workers)]
 
 
-def _row(transfer: Transfer, work: Work) -> Mapping[str, object]:
+def _find_state_row(transfer: Transfer, work: Work) -> Mapping[str, object]:
     """Return the row in a transfer that holds the state of a piece of work."""
     if not isinstance(work, JudgeWork):
         return transfer.of("scenarios")[0]
@@ -401,12 +414,12 @@ def _row(transfer: Transfer, work: Work) -> Mapping[str, object]:
 
 
 def _is_unfinished(transfer: Transfer, work: Work) -> bool:
-    return _row(transfer, work).get("state", "pending") == "pending"
+    return _find_state_row(transfer, work).get("state", "pending") == "pending"
 
 
-def _result(transfer: Transfer, work: Work) -> ScenarioDone | ScenarioFailed:
+def _build_result_event(transfer: Transfer, work: Work) -> ScenarioDone | ScenarioFailed:
     """Return the event for a result that a dead worker could not report."""
-    row = _row(transfer, work)
+    row = _find_state_row(transfer, work)
     if row["state"] == "done":
         return ScenarioDone(work.position + 1, work.id)
     fault = row.get("fault") or Fault.BUG

@@ -10,10 +10,10 @@ from dialoom.roles.errors import BudgetError
 from dialoom.roles.gateway.budget import Account, Spend
 from dialoom.settings import Budget
 
-_CALLS = 64
+_CALLS_PER_GRANT = 64
 """The number of calls that a worker's share of the budget is to cover, if the number of calls is not limited."""
 
-_ROUNDING = 1e-9
+_TOLERANCE = 1e-9
 
 
 @dataclass(slots=True)
@@ -28,9 +28,9 @@ class LeaseState:
     spent: Spend = field(default_factory=Spend)
     returned: Spend = field(default_factory=Spend)
 
-    def later(self, other: LeaseState) -> LeaseState:
+    def merge(self, other: LeaseState) -> LeaseState:
         """Return the later of two states. Messages may arrive out of order, but values only grow."""
-        return LeaseState(_most(self.spent, other.spent), _most(self.returned, other.returned))
+        return LeaseState(_maximum(self.spent, other.spent), _maximum(self.returned, other.returned))
 
 
 @dataclass(slots=True)
@@ -39,15 +39,15 @@ class _Lease:
     state: LeaseState = field(default_factory=LeaseState)
 
     @property
-    def taken(self) -> Spend:
+    def committed(self) -> Spend:
         """The maximum amount that the gateway may have spent so far, with its calls in flight."""
-        return _most(self.granted - self.state.returned, self.state.spent)
+        return _maximum(self.granted - self.state.returned, self.state.spent)
 
     @property
-    def is_out(self) -> bool:
+    def has_unused(self) -> bool:
         """Whether the gateway has a part of its share that it has neither spent nor returned."""
-        rest = self.taken - self.state.spent
-        return rest.calls > 0 or rest.tokens > 0 or rest.cost > _ROUNDING
+        rest = self.committed - self.state.spent
+        return rest.calls > 0 or rest.tokens > 0 or rest.cost > _TOLERANCE
 
 
 class SharedBudget:
@@ -81,29 +81,29 @@ class SharedBudget:
                 granted.
         """
         lease = self._leases.setdefault(gateway, _Lease())
-        lease.state = lease.state.later(state)
+        lease.state = lease.state.merge(state)
         while self._refused is None:
             try:
-                Account(self._budget, self._taken).reserve(amount)
+                Account(self._budget, self._committed).reserve(amount)
             except BudgetError as error:
                 if not self._is_short:
                     self._is_short = True
                     self._wake()
-                if not any(each.is_out for each in self._leases.values()):
+                if not any(each.has_unused for each in self._leases.values()):
                     self._refused = error
                     self._wake()
                     break
                 await self._changed.wait()
             else:
-                grant = amount if self._is_short else self._generous(amount)
+                grant = amount if self._is_short else self._enlarge(amount)
                 lease.granted += grant
                 return grant
         raise self._refused
 
-    async def stands(self, gateway: str, state: LeaseState) -> None:
+    async def update_lease(self, gateway: str, state: LeaseState) -> None:
         """Record how much of its share a gateway has used."""
         if (lease := self._leases.get(gateway)) is not None:
-            lease.state = lease.state.later(state)
+            lease.state = lease.state.merge(state)
             self._wake()
 
     def remove(self, gateway: str, spent: Spend | None) -> None:
@@ -114,21 +114,21 @@ class SharedBudget:
             spent: The spend of its calls; `None` if unknown, in which case its whole share counts as spent.
         """
         if (lease := self._leases.pop(gateway, None)) is not None:
-            self._spent += lease.taken if spent is None else spent
+            self._spent += lease.committed if spent is None else spent
             self._wake()
 
     @property
-    def _taken(self) -> Spend:
+    def _committed(self) -> Spend:
         """The amount of the budget that is spent or lent."""
-        return sum((lease.taken for lease in self._leases.values()), self._spent)
+        return sum((lease.committed for lease in self._leases.values()), self._spent)
 
-    def _generous(self, amount: Spend) -> Spend:
+    def _enlarge(self, amount: Spend) -> Spend:
         """Return a share for one call, or for several calls that use at most a quarter of the rest per gateway."""
-        calls, taken = _CALLS, self._taken
+        calls, committed = _CALLS_PER_GRANT, self._committed
         for name in ("calls", "tokens", "cost"):
             bound, each = getattr(self._budget, f"max_{name}"), getattr(amount, name)
             if bound is not None and each:
-                left = bound * (1 + _ROUNDING) - getattr(taken, name)
+                left = bound * (1 + _TOLERANCE) - getattr(committed, name)
                 calls = min(calls, int(left / (4 * self._gateways) / each))
         calls = max(1, calls)
         return Spend(calls * amount.calls, calls * amount.tokens, calls * amount.cost)
@@ -145,22 +145,22 @@ class LeasedAccount(Account):
     Args:
         budget: The limits for all gateways together.
         lend: A function that grants more of the budget; see `SharedBudget.lend`.
-        tell: A function that reports the use of the share.
+        report: A function that reports the use of the share.
     """
 
     def __init__(
         self,
         budget: Budget,
         lend: Callable[[Spend, LeaseState], Awaitable[Spend]],
-        tell: Callable[[LeaseState], None],
+        report: Callable[[LeaseState], None],
     ) -> None:
         super().__init__(budget)
         self._bounded = ["calls", *(name for name in ("tokens", "cost") if getattr(budget, f"max_{name}") is not None)]
         self._lend = lend
-        self._send = tell
+        self._report = report
         self._granted = Spend()
         self._returned = Spend()
-        self._asking = asyncio.Lock()
+        self._lend_lock = asyncio.Lock()
         self._is_short = False
 
     async def claim(self, expected: Spend) -> None:
@@ -169,7 +169,7 @@ class LeasedAccount(Account):
         Raises:
             BudgetError: If the budget does not suffice although no call is in flight in any gateway.
         """
-        async with self._asking:
+        async with self._lend_lock:
             while True:
                 try:
                     self.reserve(expected)
@@ -193,7 +193,7 @@ class LeasedAccount(Account):
         if self._refused is not None:
             raise BudgetError(str(self._refused), setting=self._refused.setting)
         rest = self._rest
-        if any(getattr(expected, name) > getattr(rest, name) + _ROUNDING for name in self._bounded):
+        if any(getattr(expected, name) > getattr(rest, name) + _TOLERANCE for name in self._bounded):
             raise BudgetError("this gateway's share of the budget is used up")
         self.reserved += expected
 
@@ -201,13 +201,13 @@ class LeasedAccount(Account):
         """Replace the reservation of a call by its actual spend."""
         super().settle(expected, taken)
         if self._is_short:
-            self.give_back()
+            self.return_unused()
 
-    def give_back(self) -> None:
+    def return_unused(self) -> None:
         """Return everything that no call in flight needs, now and whenever a call ends."""
         self._is_short = True
-        self._returned += _most(self._rest, Spend())
-        self._send(self.state)
+        self._returned += _maximum(self._rest, Spend())
+        self._report(self.state)
 
     @property
     def state(self) -> LeaseState:
@@ -220,5 +220,5 @@ class LeasedAccount(Account):
         return self._granted - self._returned - self.spent - self.reserved
 
 
-def _most(one: Spend, other: Spend) -> Spend:
+def _maximum(one: Spend, other: Spend) -> Spend:
     return Spend(max(one.calls, other.calls), max(one.tokens, other.tokens), max(one.cost, other.cost))

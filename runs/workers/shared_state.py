@@ -23,12 +23,12 @@ from dialoom.settings import Budget
 
 from .shared_budget import LeasedAccount, SharedBudget
 
-_REMEMBERED = 5000
+_MAX_CACHED_CALLS = 5000
 """The number of cached common calls (calls made once for all scenarios); others are looked up in the run's file."""
 
-_MOST_NOTICES = 1000
+_MAX_NOTICES = 1000
 
-Failed = tuple[str, Exception]
+FailedCall = tuple[str, Exception]
 """The name of the worker whose common call failed, with the error."""
 
 
@@ -59,8 +59,8 @@ class Notices:
 class _PendingCall:
     """A common call that a worker is making."""
 
-    maker: str
-    over: asyncio.Event = field(default_factory=asyncio.Event)
+    worker: str
+    is_over: asyncio.Event = field(default_factory=asyncio.Event)
     error: Exception | None = None
 
 
@@ -81,21 +81,21 @@ class SharedState(SharedBudget):
         self._rates: dict[tuple[Place, str], PerMinute] = {}
         self._pauses = Pauses()
         self._cache = None if cache is None else ResponseCache(cache)
-        self._made: OrderedDict[str, tuple[str, Transfer]] = OrderedDict()
+        self._common_calls: OrderedDict[str, tuple[str, Transfer]] = OrderedDict()
         self._pending: dict[str, _PendingCall] = {}
-        self._refused_calls: dict[str, Failed] = {}
-        self._overloads: deque[tuple[int, str, Place, float, float | None]] = deque(maxlen=_MOST_NOTICES)
+        self._refused_calls: dict[str, FailedCall] = {}
+        self._overloads: deque[tuple[int, str, Place, float, float | None]] = deque(maxlen=_MAX_NOTICES)
         self._number = 0
 
-    async def take(self, place: Place, kind: str, per_minute: int, units: int) -> None:
+    async def take_units(self, place: Place, kind: str, per_minute: int, units: int) -> None:
         """Wait until a model's rate limit allows this many units."""
-        await self._rate(place, kind, per_minute).take(units)
+        await self._get_rate(place, kind, per_minute).take(units)
 
-    async def give(self, place: Place, kind: str, per_minute: int, units: int) -> None:
+    async def return_units(self, place: Place, kind: str, per_minute: int, units: int) -> None:
         """Give back units that were taken but not spent; a negative number takes more."""
-        self._rate(place, kind, per_minute).give(units)
+        self._get_rate(place, kind, per_minute).give(units)
 
-    async def overloaded(self, worker: str, place: Place, age: float, retry_after: float | None) -> None:
+    async def report_overload(self, worker: str, place: Place, age: float, retry_after: float | None) -> None:
         """Notify all other workers of a rejected call."""
         now = time.monotonic()
         until = None if retry_after is None else now + retry_after
@@ -103,7 +103,7 @@ class SharedState(SharedBudget):
         self._overloads.append((self._number, worker, place, now - age, until))
         self._wake()
 
-    async def notices(self, worker: str, seen: int, is_short: bool) -> Notices:
+    async def wait_for_notices(self, worker: str, seen: int, is_short: bool) -> Notices:
         """Wait until there are notices that a worker has not seen, and return them.
 
         Args:
@@ -122,7 +122,7 @@ class SharedState(SharedBudget):
                 return Notices(self._number, found, self._is_short)
             await self._changed.wait()
 
-    async def common(self, worker: str, key: str) -> Transfer | Failed | None:
+    async def find_common_call(self, worker: str, key: str) -> Transfer | FailedCall | None:
         """Return a common call with its reply, marked as `LENT`, or the error if another worker's call failed.
 
         The result is `None` if the worker should make the call itself.
@@ -132,41 +132,41 @@ class SharedState(SharedBudget):
             key: The call's key.
         """
         while True:
-            if (transfer := self._known(key)) is not None:
+            if (transfer := self._find_stored(key)) is not None:
                 return transfer
             if (refused := self._refused_calls.get(key)) is not None:
                 return refused
             if (pending := self._pending.get(key)) is None:
                 self._pending[key] = _PendingCall(worker)
                 return None
-            await pending.over.wait()
+            await pending.is_over.wait()
             if pending.error is not None:
-                return pending.maker, pending.error
+                return pending.worker, pending.error
 
-    async def made(self, worker: str, key: str, transfer: Transfer | None) -> None:
+    async def add_common_call(self, worker: str, key: str, transfer: Transfer | None) -> None:
         """Record that a common call was made."""
         if transfer is not None:
-            self._made[key] = (worker, transfer)
-            if len(self._made) > _REMEMBERED:
-                self._made.popitem(last=False)
-        self._over(key, None)
+            self._common_calls[key] = (worker, transfer)
+            if len(self._common_calls) > _MAX_CACHED_CALLS:
+                self._common_calls.popitem(last=False)
+        self._finish_call(key, None)
 
-    async def failed(self, worker: str, key: str, error: Exception | None) -> None:
+    async def fail_common_call(self, worker: str, key: str, error: Exception | None) -> None:
         """Record that a common call failed. Others may try it again, unless a permanent error is given."""
         if isinstance(error, PermanentProviderError):
             self._refused_calls[key] = worker, error
-        self._over(key, error)
+        self._finish_call(key, error)
 
-    async def reply(self, key: bytes) -> Completion | None:
+    async def find_reply(self, key: bytes) -> Completion | None:
         """Return the reply with a key from the cache file; `None` if there is none."""
         return None if self._cache is None else await self._cache.find_by(key)
 
-    async def keep_reply(self, key: bytes, model: str, completion: Completion) -> None:
+    async def save_reply(self, key: bytes, model: str, completion: Completion) -> None:
         """Add a reply to the cache file."""
         if self._cache is not None:
             await self._cache.keep_by(key, model, completion)
 
-    async def ended(self, worker: str, spent: Spend | None) -> list[Transfer]:
+    async def end_worker(self, worker: str, spent: Spend | None) -> list[Transfer]:
         """Remove a worker that has ended, and return the common calls that it made.
 
         Args:
@@ -174,29 +174,29 @@ class SharedState(SharedBudget):
             spent: The spend of its calls; `None` if it is unknown.
         """
         self.remove(worker, spent)
-        for key in [key for key, pending in self._pending.items() if pending.maker == worker]:
-            self._over(key, None)
-        return [transfer for by, transfer in self._made.values() if by == worker]
+        for key in [key for key, pending in self._pending.items() if pending.worker == worker]:
+            self._finish_call(key, None)
+        return [transfer for by, transfer in self._common_calls.values() if by == worker]
 
-    def _known(self, key: str) -> Transfer | None:
-        if (found := self._made.get(key)) is not None:
-            return _lent(found[1])
+    def _find_stored(self, key: str) -> Transfer | None:
+        if (found := self._common_calls.get(key)) is not None:
+            return _mark_as_lent(found[1])
         with closing(open_for_reading(self._path)) as reader:
             transfer = pack_common(reader, bytes.fromhex(key[:32]))
-        return None if transfer is None else _lent(transfer)
+        return None if transfer is None else _mark_as_lent(transfer)
 
-    def _over(self, key: str, error: Exception | None) -> None:
+    def _finish_call(self, key: str, error: Exception | None) -> None:
         if (pending := self._pending.pop(key, None)) is not None:
             pending.error = error
-            pending.over.set()
+            pending.is_over.set()
 
-    def _rate(self, place: Place, kind: str, per_minute: int) -> PerMinute:
+    def _get_rate(self, place: Place, kind: str, per_minute: int) -> PerMinute:
         if (place, kind) not in self._rates:
             self._rates[place, kind] = PerMinute(per_minute, time.monotonic, self._pauses)
         return self._rates[place, kind]
 
 
-def _lent(transfer: Transfer) -> Transfer:
+def _mark_as_lent(transfer: Transfer) -> Transfer:
     """Return a common call as it is stored in another worker's file: marked as `LENT`."""
     calls = [call | {"attempts": LENT} for call in transfer.of("calls")]
     return replace(transfer, rows={**transfer.rows, "calls": calls, "attempts": []})
@@ -206,29 +206,29 @@ class SharedGateway:
     """A worker's access to the shared state; see `Sharing`.
 
     Args:
-        line: The shared state.
+        shared_state: The shared state.
         worker: The worker's name.
         store: The worker's file.
     """
 
-    def __init__(self, line: SharedState, worker: str, store: RunStore) -> None:
-        self._line = line
+    def __init__(self, shared_state: SharedState, worker: str, store: RunStore) -> None:
+        self._shared_state = shared_state
         self._worker = worker
         self._store = store
         self._account: LeasedAccount | None = None
-        self._hear: HearOverload = lambda _place, _age, _pause: None
-        self._sending: set[asyncio.Task[None]] = set()
+        self._on_overload: HearOverload = lambda _place, _age, _pause: None
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    async def listen_on(self) -> None:
+    async def process_notices(self) -> None:
         """Process notices from other workers until cancelled."""
         seen, is_short = 0, False
         while True:
-            notices = await self._line.notices(self._worker, seen, is_short)
+            notices = await self._shared_state.wait_for_notices(self._worker, seen, is_short)
             seen = notices.number
             for each in notices.overloads:
-                self._hear(*each)
+                self._on_overload(*each)
             if notices.is_short and not is_short and self._account is not None:
-                self._account.give_back()
+                self._account.return_unused()
             is_short = notices.is_short
 
     def account(self, budget: Budget) -> Account:
@@ -237,26 +237,26 @@ class SharedGateway:
             return Account(budget)
         self._account = LeasedAccount(
             budget,
-            lambda amount, state: self._line.lend(self._worker, amount, state),
-            lambda state: self.tell(self._line.stands(self._worker, state)),
+            lambda amount, state: self._shared_state.lend(self._worker, amount, state),
+            lambda state: self.send(self._shared_state.update_lease(self._worker, state)),
         )
         return self._account
 
     def rate(self, place: Place, kind: str, units: int, pauses: Pauses) -> Rate:
         """Return a model's rate limit per minute, of requests or of tokens."""
-        return _SharedRate(self, self._line, place, kind, units, pauses)
+        return _SharedRate(self, self._shared_state, place, kind, units, pauses)
 
     def overloaded(self, place: Place, age: float, retry_after: float | None) -> None:
         """Notify all other workers of a rejected call."""
-        self.tell(self._line.overloaded(self._worker, place, age, retry_after))
+        self.send(self._shared_state.report_overload(self._worker, place, age, retry_after))
 
     def listen(self, hear: HearOverload) -> None:
         """Set the function that is called for other workers' rejected calls."""
-        self._hear = hear
+        self._on_overload = hear
 
     async def is_made(self, key: str) -> bool:
         """Return whether this worker's file has a common call; if not, this worker should make the call."""
-        found = await self._line.common(self._worker, key)
+        found = await self._shared_state.find_common_call(self._worker, key)
         if found is None:
             return False
         if isinstance(found, Transfer):
@@ -266,48 +266,54 @@ class SharedGateway:
 
     async def made(self, key: str) -> None:
         """Report to the shared state that a common call is in this worker's file."""
-        await self._line.made(self._worker, key, self._store.leases.common(key))
+        await self._shared_state.add_common_call(self._worker, key, self._store.leases.common(key))
 
     async def failed(self, key: str, error: Exception | None) -> None:
         """Report to the shared state that a common call has failed."""
-        await self._line.failed(self._worker, key, error)
+        await self._shared_state.fail_common_call(self._worker, key, error)
 
-    def tell(self, sending: Coroutine[Any, Any, None]) -> None:
+    def send(self, sending: Coroutine[Any, Any, None]) -> None:
         """Send a message without waiting for an answer."""
         task = asyncio.ensure_future(sending)
-        self._sending.add(task)
-        task.add_done_callback(self._sending.discard)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
 
 class SharedReplies:
     """The cache of other runs' replies, whose file only one process has open.
 
     Args:
-        line: The shared state, through which the file is accessed.
+        shared_state: The shared state, through which the file is accessed.
     """
 
-    def __init__(self, line: SharedState) -> None:
-        self._line = line
+    def __init__(self, shared_state: SharedState) -> None:
+        self._shared_state = shared_state
 
     async def find(self, request: Request, place: CallPlace) -> Completion | None:
         """Return the cached reply to this request at this place; `None` if there is none."""
-        return await self._line.reply(cache_key(request, place)) if is_kept(request) else None
+        return await self._shared_state.find_reply(cache_key(request, place)) if is_kept(request) else None
 
     async def keep(self, request: Request, place: CallPlace, completion: Completion) -> None:
         """Add a reply to the cache."""
         if is_kept(request):
-            await self._line.keep_reply(cache_key(request, place), request.model, completion)
+            await self._shared_state.save_reply(cache_key(request, place), request.model, completion)
 
 
 class _SharedRate:
     """A rate limit that all workers share; they are served in the order of their requests."""
 
     def __init__(
-        self, gateway: SharedGateway, line: SharedState, place: Place, kind: str, per_minute: int, pauses: Pauses
+        self,
+        gateway: SharedGateway,
+        shared_state: SharedState,
+        place: Place,
+        kind: str,
+        per_minute: int,
+        pauses: Pauses,
     ) -> None:
         self._gateway = gateway
-        self._line = line
-        self._of = (place, kind, per_minute)
+        self._shared_state = shared_state
+        self._rate_arguments = (place, kind, per_minute)
         self._pauses = pauses
         self._drained = asyncio.Event()
         pauses.when_drained(self._drained.set)
@@ -319,14 +325,14 @@ class _SharedRate:
             DrainedError: If the run begins to drain during the wait.
         """
         self._pauses.ensure_open()
-        asking = asyncio.ensure_future(self._line.take(*self._of, units))
+        asking = asyncio.ensure_future(self._shared_state.take_units(*self._rate_arguments, units))
         drained = asyncio.ensure_future(self._drained.wait())
         try:
             await asyncio.wait([asking, drained], return_when=asyncio.FIRST_COMPLETED)
             if not asking.done():
                 raise DrainedError("cancelled while waiting for the rate limit, because the work stops")
         except BaseException:
-            asking.add_done_callback(lambda task: self._take_back(task, units))
+            asking.add_done_callback(lambda task: self._return_when_granted(task, units))
             raise
         finally:
             drained.cancel()
@@ -335,8 +341,8 @@ class _SharedRate:
     def give(self, units: int) -> None:
         """Give back units that were taken but not spent; a negative number takes more."""
         if units:
-            self._gateway.tell(self._line.give(*self._of, units))
+            self._gateway.send(self._shared_state.return_units(*self._rate_arguments, units))
 
-    def _take_back(self, request: asyncio.Future[None], units: int) -> None:
+    def _return_when_granted(self, request: asyncio.Future[None], units: int) -> None:
         if not request.cancelled() and request.exception() is None:
             self.give(units)

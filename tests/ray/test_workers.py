@@ -21,7 +21,7 @@ from benchmarks.long_requests import assistant
 from dialoom import DialoomError, Event, Run, ScenarioDone, ScenarioFailed
 from dialoom.prompts import ChatMessage
 from dialoom.runs.workers import cluster as cluster_module
-from dialoom.runs.workers.messages import folder_of
+from dialoom.runs.workers.messages import workers_folder
 from tests.conftest import ROOT
 from tests.server import Answer, ChatServer, Response, completion, serving
 
@@ -116,7 +116,7 @@ def test_killed_worker_loses_no_answered_call(tmp_path: Path, server: ChatServer
     assert (run.ended.done, run.ended.failed) == (SCENARIOS, 0)
     assert_ledger_is_right(run.path, server)
     assert exported(run) == export_of_one_process(tmp_path / "alone.db")
-    assert not folder_of(run.path).exists()
+    assert not workers_folder(run.path).exists()
 
 
 def test_lost_machine_is_replaced_by_others(tmp_path: Path, cluster: Any, server: ChatServer) -> None:
@@ -162,8 +162,8 @@ def test_worker_without_free_resources_is_not_waited_for(
     maker: Any = ray.remote(num_cpus=2)(Occupant)
     occupant = maker.remote()
     assert ray.get(occupant.is_there.remote())
-    monkeypatch.setattr(cluster_module, "_NO_PLACE", 2.0)
-    monkeypatch.setattr(cluster_module, "_TIMES", 1.0)
+    monkeypatch.setattr(cluster_module, "_WORKER_START_TIMEOUT_SECONDS", 2.0)
+    monkeypatch.setattr(cluster_module, "_START_TIME_FACTOR", 1.0)
     with pytest.raises(DialoomError, match=r"no worker is left .*no machine had room"):
         door.play(RECIPE, path=tmp_path / "other.db", options=OPTIONS, workers=2, **settings)
     ray.kill(occupant)
@@ -174,14 +174,14 @@ def test_worker_without_free_resources_is_not_waited_for(
 
 @pytest.mark.usefixtures("cluster")
 def test_unresponsive_worker_is_killed(tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_module, "_ANSWERING", 45.0)  # an idle worker reports every 30 s
+    monkeypatch.setattr(cluster_module, "_ANSWER_TIMEOUT_SECONDS", 45.0)  # an idle worker reports every 30 s
     settings: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "concurrency": 8}
     hang = on_first_done(lambda: os.kill(workers_of(os.getpid())[0], signal.SIGSTOP))
     run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, workers=2, on_event=hang, **settings)
     assert run.status().done == SCENARIOS
     assert_ledger_is_right(run.path, server)
     assert exported(run) == export_of_one_process(tmp_path / "alone.db")
-    assert not folder_of(run.path).exists()
+    assert not workers_folder(run.path).exists()
 
 
 @pytest.mark.usefixtures("cluster")
@@ -200,7 +200,7 @@ def test_command_is_interrupted_killed_and_resumed(tmp_path: Path, server: ChatS
     first = started(tmp_path, "run", RECIPE, "--model", "openai/m", *given, *options, "-o", "run.db", "--workers", 2)
     until(lambda: len(server.requests) > 5, first)
     first.send_signal(signal.SIGINT)
-    while folder_of(tmp_path / "run.db").exists() and first.poll() is None:
+    while workers_folder(tmp_path / "run.db").exists() and first.poll() is None:
         time.sleep(0.02)
     first.send_signal(signal.SIGINT)  # after its workers have ended
     output, errors = first.communicate(timeout=PATIENCE)
@@ -208,7 +208,7 @@ def test_command_is_interrupted_killed_and_resumed(tmp_path: Path, server: ChatS
     assert "Traceback" not in errors
     assert "dialoom resume run.db" in output
     assert "Ray" not in output + errors
-    assert not folder_of(tmp_path / "run.db").exists()
+    assert not workers_folder(tmp_path / "run.db").exists()
     assert_ledger_is_right(tmp_path / "run.db", server, len(server.requests))
     before = len(server.requests)
     second = started(tmp_path, "resume", "run.db", "--concurrency", 6, "--workers", 2)
@@ -221,7 +221,7 @@ def test_command_is_interrupted_killed_and_resumed(tmp_path: Path, server: ChatS
     assert run.status().done == SCENARIOS
     assert_ledger_is_right(run.path, server)
     assert exported(run) == export_of_one_process(tmp_path / "alone.db")
-    assert not folder_of(run.path).exists()
+    assert not workers_folder(run.path).exists()
 
 
 def started(folder: Path, *arguments: object) -> subprocess.Popen[str]:

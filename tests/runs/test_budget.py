@@ -324,9 +324,9 @@ def test_limits_take_every_setting_that_declares_one() -> None:
         budget=Budget(max_calls=1), prices={"m": Price(1, 2)}, rpm={"m": 3}, tpm=4, context={"m": 5}, timeout=6
     )
     assert given.keys() == model_of(LimitSettings).model_fields.keys()
-    changed = RunLimits().changed(checked(LimitSettings, given))
+    changed = RunLimits().with_settings(checked(LimitSettings, given))
     assert [name for name, value in RunLimits() if getattr(changed, name) == value] == []
     assert RunLimits.model_validate_json(changed.model_dump_json()) == changed
-    assert RunLimits().changed(checked(LimitSettings, LimitSettings())) == RunLimits()
-    removed = changed.changed(checked(LimitSettings, LimitSettings(rpm={"m": None}, timeout=0)))
+    assert RunLimits().with_settings(checked(LimitSettings, LimitSettings())) == RunLimits()
+    removed = changed.with_settings(checked(LimitSettings, LimitSettings(rpm={"m": None}, timeout=0)))
     assert removed == changed.model_copy(update={"rpm": {}, "timeouts": {}})

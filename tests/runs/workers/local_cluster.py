@@ -16,44 +16,44 @@ from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.store.transfer import Transfer
 from dialoom.runs.workers import cluster, pool
 from dialoom.runs.workers.cluster import WorkerDiedError
-from dialoom.runs.workers.messages import Begun, Delivery, Left, Order, left_by
+from dialoom.runs.workers.messages import Leftovers, WorkerConfig, WorkerLocation, WorkerReport, read_leftovers
 from dialoom.runs.workers.shared_state import SharedState
 from dialoom.runs.workers.worker import Worker
 
-Deadly = Callable[[Delivery | None, set[int]], bool]
+Deadly = Callable[[WorkerReport | None, set[int]], bool]
 """Whether a worker dies instead of handing over a delivery, or (None) after a lease, given the positions it holds."""
 
 
 class LocalHandle:
     """A replacement of `WorkerHandle` for a worker in this process."""
 
-    def __init__(self, order: Order, name: str, line: SharedState, local: LocalCluster) -> None:
-        self._line = line
-        self._order = order
+    def __init__(self, config: WorkerConfig, name: str, shared_state: SharedState, local: LocalCluster) -> None:
+        self._shared_state = shared_state
+        self._config = config
         self._name = name
         self._local = local
         self._worker = Worker(name)
         self._has: set[int] = set()
 
-    async def begin(self) -> Begun:
+    async def begin(self) -> WorkerLocation:
         """Start a new worker, as Ray would."""
         self._worker, self._has = Worker(self._name), set()
-        return Begun("here", await self._worker.begin(self._order, self._line))
+        return WorkerLocation("here", await self._worker.begin(self._config, self._shared_state))
 
-    async def lease(self, begun: Begun, transfers: list[Transfer]) -> None:
+    async def lease(self, location: WorkerLocation, transfers: list[Transfer]) -> None:
         """Lease scenarios to the worker."""
         self._local.leased.append([each.position or 0 for each in transfers])
         self._has |= {*self._local.leased[-1]}
         for _ in range(2):  # a repeated message has no further effect
-            assert await self._worker.lease(begun.path, transfers)
+            assert await self._worker.lease(location.path, transfers)
         await self._die_if_deadly(None)
 
-    async def report(self, begun: Begun, heard: int) -> Delivery:
+    async def report(self, location: WorkerLocation, received: int) -> WorkerReport:
         """Return the worker's delivery, requested twice, unless it dies first."""
-        await self._worker.report(begun.path, heard)
-        self._worker._changed.set()
-        self._worker._enough.set()
-        delivery = await self._worker.report(begun.path, heard)
+        await self._worker.report(location.path, received)
+        self._worker._has_news.set()
+        self._worker._is_report_due.set()
+        delivery = await self._worker.report(location.path, received)
         assert delivery is not None
         await self._die_if_deadly(delivery)
         self._has -= {each.position or 0 for each in delivery.transfers}
@@ -74,7 +74,7 @@ class LocalHandle:
     def kill(self) -> None:
         """Do nothing, as the worker has ended."""
 
-    async def _die_if_deadly(self, delivery: Delivery | None) -> None:
+    async def _die_if_deadly(self, delivery: WorkerReport | None) -> None:
         if self._local.is_deadly(delivery, self._has):
             self._local.deaths += 1
             await self._die()
@@ -82,10 +82,10 @@ class LocalHandle:
 
     async def _die(self) -> None:
         """Imitate the death of a process: the worker does nothing more, and its file is closed."""
-        assert self._worker._working is not None
-        self._worker._listening.cancel()
-        self._worker._working.cancel()
-        await asyncio.gather(self._worker._working, return_exceptions=True)
+        assert self._worker._engine_task is not None
+        self._worker._listener_task.cancel()
+        self._worker._engine_task.cancel()
+        await asyncio.gather(self._worker._engine_task, return_exceptions=True)
         self._worker._opened.close()
 
 
@@ -105,8 +105,8 @@ class LocalCluster:
     def wake(self, worker: str) -> set[int]:
         """Make a worker report at once, even without results, and return the positions it holds."""
         (handle,) = [each for each in self.handles if each._worker._path and each._worker._path.stem == worker]
-        handle._worker._changed.set()
-        handle._worker._enough.set()
+        handle._worker._has_news.set()
+        handle._worker._is_report_due.set()
         return handle._has
 
     def close_files(self) -> None:
@@ -114,18 +114,20 @@ class LocalCluster:
         for handle in self.handles:
             handle._worker._opened.close()
 
-    def shared_state(self, path: Path, budget: Budget, spent: Spend, gateways: int, cache: Path | None) -> SharedState:
-        """Return the state that the workers share."""
+    def start_shared_state(
+        self, path: Path, budget: Budget, spent: Spend, gateways: int, cache: Path | None
+    ) -> SharedState:
+        """Create the state that the workers share."""
         return SharedState(path, budget, spent, gateways, cache)
 
-    def start_worker(self, order: Order, name: str, line: SharedState) -> LocalHandle:
+    def start_worker(self, config: WorkerConfig, name: str, shared_state: SharedState) -> LocalHandle:
         """Start a worker and return its handle."""
-        self.handles.append(LocalHandle(order, name, line, self))
+        self.handles.append(LocalHandle(config, name, shared_state, self))
         return self.handles[-1]
 
-    async def left(self, begun: Begun, wanted: Mapping[int, int], prices: Prices) -> Left:
+    async def read_leftovers(self, location: WorkerLocation, leases: Mapping[int, int], prices: Prices) -> Leftovers:
         """Return what a dead worker has left."""
-        return left_by(begun.path, wanted, prices, patience=0)
+        return read_leftovers(location.path, leases, prices, timeout=0)
 
 
 def local_cluster(monkeypatch: pytest.MonkeyPatch, is_deadly: Deadly = lambda _delivery, _has: False) -> LocalCluster:
@@ -138,6 +140,6 @@ def local_cluster(monkeypatch: pytest.MonkeyPatch, is_deadly: Deadly = lambda _d
         found.at_end()
         await asyncio.sleep(0)
 
-    monkeypatch.setattr(pool, "cluster", machines)
+    monkeypatch.setattr(pool, "open_cluster", machines)
     monkeypatch.setattr(cluster, "check_ray", lambda: None)
     return found

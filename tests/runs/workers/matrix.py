@@ -26,7 +26,7 @@ from dialoom.prompts import ChatMessage
 from dialoom.runs.agreement import as_json, write_sample
 from dialoom.runs.configuration.recipes import load_recipe
 from dialoom.runs.configuration.trust import Trust
-from dialoom.runs.control import SAME_IN_A_ROW
+from dialoom.runs.control import MAX_CONSECUTIVE_ERRORS
 from dialoom.runs.store import RunFile
 from tests.conftest import ROOT
 from tests.logical_dump import differences, logical_dump
@@ -310,7 +310,9 @@ def _is_judged(path: Path, judging: str) -> bool:
     with closing(sqlite3.connect(path)) as connection:
         query = "SELECT count(*) FROM judged WHERE judging = ? AND error IS NOT NULL"
         (failed,) = connection.execute(query, (judging,)).fetchone()
-    return max(failures.values(), default=0) <= 1 and failed < SAME_IN_A_ROW and (bool(failures) or asked < _MANY)
+    return (
+        max(failures.values(), default=0) <= 1 and failed < MAX_CONSECUTIVE_ERRORS and (bool(failures) or asked < _MANY)
+    )
 
 
 def _failures(path: Path, judging: str | None) -> Counter[int]:

@@ -23,7 +23,7 @@ from dialoom.runs.store import RunStore
 from dialoom.runs.store.transfer import Transfer
 from dialoom.runs.workers import messages
 from dialoom.runs.workers.cluster import WorkerDiedError, WorkerLostError
-from dialoom.runs.workers.messages import Begun, Delivery, folder_of
+from dialoom.runs.workers.messages import WorkerLocation, WorkerReport, workers_folder
 from dialoom.runs.workers.shared_state import SharedState
 from tests.conftest import Command
 from tests.runs.test_common_calls import RECIPE, SMALL
@@ -55,14 +55,14 @@ def stored_characters(path: Path) -> int:
 def is_cleaned_up(path: Path) -> bool:
     """Return whether no lease is open and no worker's file is left."""
     with RunStore(path) as store:
-        return not store.leases.open() and not folder_of(path).exists()
+        return not store.leases.open() and not workers_folder(path).exists()
 
 
 def test_workers_give_the_bytes_and_ledger_of_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = api.play("personalens", path=tmp_path / "alone.db", **TALKS)
     leased: list[int] = []
 
-    def count(_delivery: Delivery | None, _has: set[int]) -> bool:
+    def count(_delivery: WorkerReport | None, _has: set[int]) -> bool:
         leased.append(api.open_run(tmp_path / "run.db").progress().status.leased)
         return False
 
@@ -110,7 +110,7 @@ def test_unreported_common_reply_is_found_in_a_dead_workers_file(
 ) -> None:
     local = local_cluster(monkeypatch)
     counting = Counting()
-    made = SharedState.made
+    made = SharedState.add_common_call
     doomed: list[str] = []
 
     async def die_unreported(line: SharedState, worker: str, key: str, transfer: Transfer | None) -> None:
@@ -122,7 +122,7 @@ def test_unreported_common_reply_is_found_in_a_dead_workers_file(
         local.is_deadly = lambda delivery, has: delivery is not None and has is positions
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(SharedState, "made", die_unreported)
+    monkeypatch.setattr(SharedState, "add_common_call", die_unreported)
     settings: Any = {
         "options": {**SMALL, "pairs": 1},
         "models": {"assistant": counting},
@@ -135,7 +135,7 @@ def test_unreported_common_reply_is_found_in_a_dead_workers_file(
 
 
 def test_scenario_that_kills_three_workers_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def is_deadly(_delivery: Delivery | None, has: set[int]) -> bool:
+    def is_deadly(_delivery: WorkerReport | None, has: set[int]) -> bool:
         return 2 in has
 
     local = local_cluster(monkeypatch, is_deadly)
@@ -154,7 +154,7 @@ def test_run_continues_without_workers_that_cannot_start(
     local = local_cluster(monkeypatch)
     begin = LocalHandle.begin
 
-    async def lose_or_begin(handle: LocalHandle) -> Begun:
+    async def lose_or_begin(handle: LocalHandle) -> WorkerLocation:
         if local.handles.index(handle) < lost:
             raise WorkerLostError("no free slot")
         return await begin(handle)
@@ -258,18 +258,18 @@ def test_files_of_a_killed_run_are_merged_first(
     class Killed(BaseException):
         pass
 
-    def kill(delivery: Delivery | None, _has: set[int]) -> bool:
+    def kill(delivery: WorkerReport | None, _has: set[int]) -> bool:
         if delivery is not None:
             raise Killed
         return False
 
     local.is_deadly = kill
-    monkeypatch.setattr(messages, "PATIENCE", 0.0)  # the dead worker's process is this one
+    monkeypatch.setattr(messages, "LOCK_TIMEOUT_SECONDS", 0.0)  # the dead worker's process is this one
     counting.asked = 0
     with pytest.raises(Killed):
         api.play(RECIPE, path=tmp_path / "run.db", **settings)
     local.close_files()
-    assert list(folder_of(tmp_path / "run.db").glob("*.db"))
+    assert list(workers_folder(tmp_path / "run.db").glob("*.db"))
     leased = api.open_run(tmp_path / "run.db").status().leased
     assert 0 < leased <= 6
     assert f"scenarios that workers hold: {leased} (their latest calls are not" in dialoom("status", "run.db").stdout
@@ -321,10 +321,10 @@ def test_workers_are_not_called_once_their_cluster_ends(tmp_path: Path, monkeypa
 
 def test_file_that_is_still_written_is_not_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = api.plan(RECIPE, path=tmp_path / "run.db", **SHARED)
-    folder_of(run.path).mkdir()
-    unfinished = folder_of(run.path) / "worker-1.db"
+    workers_folder(run.path).mkdir()
+    unfinished = workers_folder(run.path) / "worker-1.db"
     unfinished.write_bytes(run.path.read_bytes())
-    monkeypatch.setattr(messages, "PATIENCE", 0.0)
+    monkeypatch.setattr(messages, "LOCK_TIMEOUT_SECONDS", 0.0)
     with RunStore(unfinished), pytest.raises(DialoomError, match=r"worker-1\.db is still being written by a") as raised:
         api.resume(run.path)
     assert raised.value.advice is not None
