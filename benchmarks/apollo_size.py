@@ -25,9 +25,9 @@ from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunStore
 
 
-def plan(source: Path, path: Path, **chosen: Any) -> int:
+def plan_samples(source: Path, path: Path, **overrides: Any) -> int:
     """Plan all samples of a source, at four lengths unless others are given, into a new file; return their number."""
-    options = RECIPE.options_type.model_validate({"source": str(source), **chosen})
+    options = RECIPE.options_type.model_validate({"source": str(source), **overrides})
     models = {role: ModelBinding(model="offline/attentive", temperature=0.0) for role in RECIPE.roles}
     config = RunConfig(recipe="apollo", options=options.model_dump(mode="json"), models=models, seed=0)
     with closing(RunStore.create(path, config, RECIPE.library())) as store:
@@ -35,12 +35,12 @@ def plan(source: Path, path: Path, **chosen: Any) -> int:
         return store.plan(RECIPE.scenarios(options, random.Random(0), lambda _note: None), [], own)
 
 
-def text_of(source: Path) -> int:
+def count_text_bytes(source: Path) -> int:
     """Return the bytes of a source's users, sessions and pairs."""
     return sum((source / f"{name}.jsonl").stat().st_size for name in ("users", "sessions", "pairs"))
 
 
-def tables_of(path: Path) -> list[tuple[str, int]]:
+def read_table_sizes(path: Path) -> list[tuple[str, int]]:
     """Return the bytes of each table and index, the largest first."""
     with closing(sqlite3.connect(path)) as connection:
         query = "SELECT name, sum(pgsize) FROM dbstat GROUP BY name ORDER BY 2 DESC"
@@ -59,14 +59,14 @@ def main() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "plan.db"
-        begun = time.process_time()
-        samples = plan(source, path, length=tuple(arguments.length or ()))
-        spent = time.process_time() - begun
-        size, text = path.stat().st_size, text_of(source)
-        largest = ", ".join(f"{name} {bytes_ / 1e6:.2f}" for name, bytes_ in tables_of(path)[:5])
+        started = time.process_time()
+        samples = plan_samples(source, path, length=tuple(arguments.length or ()))
+        seconds = time.process_time() - started
+        size, text = path.stat().st_size, count_text_bytes(source)
+        largest = ", ".join(f"{name} {size_bytes / 1e6:.2f}" for name, size_bytes in read_table_sizes(path)[:5])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
-        f"{samples:,} samples: planned in {spent:.0f} s of computing, peak {peak:.0f} MiB ({before:.0f} after imports)"
+        f"{samples:,} samples: planned in {seconds:.0f} s of CPU time, peak {peak:.0f} MiB ({before:.0f} after imports)"
     )
     print(f"the file has {size / 1e6:.2f} MB, {size / text:.2f} times the source's text of {text / 1e6:.2f} MB")
     print(f"MB: {largest}")

@@ -49,30 +49,30 @@ class State(TypedDict):
     messages: Annotated[list[AnyMessage], operator.add]
 
 
-def text(seed: str, size: int) -> str:
+def make_text(seed: str, size: int) -> str:
     """Return a text of a size in bytes, unique to the seed."""
     draw = random.Random(seed)
     return (seed + " " + " ".join(draw.choices(WORDS, k=size // 3)))[:size]
 
 
-def profile_of(number: int, size: int) -> dict[str, str]:
+def make_profile(number: int, size: int) -> dict[str, str]:
     """Return a person's profile: sections of some 400 bytes."""
     parts = max(size // 400, 1)
-    return {f"section {part}": text(f"profile {number}.{part}", size // parts - 14) for part in range(parts)}
+    return {f"section {part}": make_text(f"profile {number}.{part}", size // parts - 14) for part in range(parts)}
 
 
-def build(rounds: int, message_bytes: int) -> StateGraph[State]:
+def build_graph(rounds: int, message_bytes: int) -> StateGraph[State]:
     """Build a graph in which user and assistant alternate for a number of rounds."""
 
     async def user(state: State) -> dict[str, Any]:
         place = f"{state['profile']['section 0'][:24]} u{len(state['messages'])}"
-        return {"messages": [HumanMessage(text(place, message_bytes), id=place)]}
+        return {"messages": [HumanMessage(make_text(place, message_bytes), id=place)]}
 
     async def assistant(state: State) -> dict[str, Any]:
         place = f"{state['profile']['section 0'][:24]} a{len(state['messages'])}"
-        return {"messages": [AIMessage(text(place, message_bytes), id=place)]}
+        return {"messages": [AIMessage(make_text(place, message_bytes), id=place)]}
 
-    def go_on(state: State) -> str:
+    def should_continue(state: State) -> str:
         return END if len(state["messages"]) >= 2 * rounds else "user"
 
     graph = StateGraph(State)
@@ -80,19 +80,19 @@ def build(rounds: int, message_bytes: int) -> StateGraph[State]:
     graph.add_node("assistant", assistant)
     graph.add_edge(START, "user")
     graph.add_edge("user", "assistant")
-    graph.add_conditional_edges("assistant", go_on, ["user", END])
+    graph.add_conditional_edges("assistant", should_continue, ["user", END])
     return graph
 
 
 async def play(saver: Saver | None, dialogues: range, rounds: int, options: argparse.Namespace) -> float:
     """Play a range of dialogues concurrently; return the seconds that it took."""
-    graph = build(rounds, options.message_bytes).compile(checkpointer=saver)
+    graph = build_graph(rounds, options.message_bytes).compile(checkpointer=saver)
     numbers = iter(dialogues)
 
     async def worker() -> None:
         for number in numbers:
             config: Any = {"configurable": {"thread_id": f"dialogue-{number:05}"}, "recursion_limit": 10_000}
-            begin: Any = {"profile": profile_of(number, options.profile_bytes), "messages": []}
+            begin: Any = {"profile": make_profile(number, options.profile_bytes), "messages": []}
             durability: Any = {} if saver is None else {"durability": options.durability}
             await graph.ainvoke(begin, config, **durability)
 
@@ -103,36 +103,36 @@ async def play(saver: Saver | None, dialogues: range, rounds: int, options: argp
 
 
 @asynccontextmanager
-async def no_saver(_path: Path) -> AsyncIterator[None]:
+async def open_no_saver(_path: Path) -> AsyncIterator[None]:
     """Yield no saver."""
     yield None
 
 
 @asynccontextmanager
-async def in_memory(_path: Path) -> AsyncIterator[Saver]:
+async def open_in_memory_saver(_path: Path) -> AsyncIterator[Saver]:
     """Yield LangGraph's in-memory saver."""
     yield InMemorySaver()
 
 
 @asynccontextmanager
-async def async_sqlite(path: Path) -> AsyncIterator[Saver]:
+async def open_async_sqlite_saver(path: Path) -> AsyncIterator[Saver]:
     """Yield LangGraph's SQLite saver."""
     async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
         yield saver
 
 
 @asynccontextmanager
-async def ours(path: Path) -> AsyncIterator[Saver]:
+async def open_dialoom_saver(path: Path) -> AsyncIterator[Saver]:
     """Yield dialoom's saver."""
     async with RunSaver.open(path) as saver:
         yield saver
 
 
 SAVERS: dict[str, Opener] = {
-    "no saver": no_saver,
-    "InMemorySaver": in_memory,
-    "AsyncSqliteSaver": async_sqlite,
-    "ours": ours,
+    "no saver": open_no_saver,
+    "InMemorySaver": open_in_memory_saver,
+    "AsyncSqliteSaver": open_async_sqlite_saver,
+    "ours": open_dialoom_saver,
 }
 
 
@@ -160,26 +160,27 @@ async def compare(folder: Path, options: argparse.Namespace) -> None:
         for name in reversed(names) if repetition % 2 else names:
             rate, sizes[name] = await measure(name, folder, options.dialogues, options.rounds, options)
             rates[name].append(rate)
-    spoken = options.profile_bytes + 2 * options.rounds * options.message_bytes
+    text_bytes = options.profile_bytes + 2 * options.rounds * options.message_bytes
     print(f"{options.dialogues} dialogues of {2 * options.rounds} transitions, {options.concurrency} at a time")
     print(f"{'saver':18}{'transitions/s':>14}{'(lowest':>10}{'highest)':>10}{'bytes/dialogue':>16}{'x text':>8}")
-    for name, of_saver in rates.items():
+    for name, saver_rates in rates.items():
         size = sizes[name] / options.dialogues
-        kept = f"{size:16,.0f}{size / spoken:8.2f}" if size else f"{'-':>16}{'-':>8}"
-        low, middle, high = min(of_saver), statistics.median(of_saver), max(of_saver)
-        print(f"{name:18}{middle:14,.0f}{low:10,.0f}{high:10,.0f}{kept}")
+        disk = f"{size:16,.0f}{size / text_bytes:8.2f}" if size else f"{'-':>16}{'-':>8}"
+        low, median, high = min(saver_rates), statistics.median(saver_rates), max(saver_rates)
+        print(f"{name:18}{median:14,.0f}{low:10,.0f}{high:10,.0f}{disk}")
     for other, target in (("no saver", None), ("InMemorySaver", 0.85), ("AsyncSqliteSaver", 3.5)):
-        ratio = statistics.median(mine / its for mine, its in zip(rates["ours"], rates[other], strict=True))
-        verdict("ours / " + other, ratio, target)
-    verdict("bytes / UTF-8 bytes of the text", sizes["ours"] / options.dialogues / spoken, -2.5)
+        pairs = zip(rates["ours"], rates[other], strict=True)
+        ratio = statistics.median(dialoom_rate / other_rate for dialoom_rate, other_rate in pairs)
+        print_ratio("ours / " + other, ratio, target)
+    print_ratio("bytes / UTF-8 bytes of the text", sizes["ours"] / options.dialogues / text_bytes, -2.5)
 
 
-async def growth(folder: Path, options: argparse.Namespace) -> None:
+async def measure_growth(folder: Path, options: argparse.Namespace) -> None:
     """Measure the size of a dialogue with four times the rounds."""
     dialogues = max(options.dialogues // 5, 1)
     _, short = await measure("ours", folder, dialogues, options.rounds, options)
     _, long = await measure("ours", folder, dialogues, 4 * options.rounds, options)
-    verdict(f"bytes of {4 * options.rounds} rounds / {options.rounds} rounds", long / short, -4.4)
+    print_ratio(f"bytes of {4 * options.rounds} rounds / {options.rounds} rounds", long / short, -4.4)
 
 
 async def compare_growing_file(folder: Path, options: argparse.Namespace) -> None:
@@ -190,62 +191,63 @@ async def compare_growing_file(folder: Path, options: argparse.Namespace) -> Non
     """
 
     async def in_new_file() -> float:
-        with tempfile.TemporaryDirectory(dir=folder) as own:
-            async with ours(Path(own) / "run.db") as saver:
+        with tempfile.TemporaryDirectory(dir=folder) as run_folder:
+            async with open_dialoom_saver(Path(run_folder) / "run.db") as saver:
                 return await play(saver, range(options.dialogues), options.rounds, options)
 
-    held: list[float] = []
-    in_the_end: list[float] = []
+    ratios: list[float] = []
+    final_ratios: list[float] = []
     for _ in range(options.repeat):
-        with tempfile.TemporaryDirectory(dir=folder) as own:
-            async with ours(Path(own) / "run.db") as growing:
-                few: list[float] = []
-                many: list[float] = []
+        with tempfile.TemporaryDirectory(dir=folder) as run_folder:
+            async with open_dialoom_saver(Path(run_folder) / "run.db") as growing:
+                new_file_seconds: list[float] = []
+                growing_file_seconds: list[float] = []
                 for first in range(0, options.many, options.dialogues):
                     dialogues = range(first, first + options.dialogues)
-                    if len(few) % 2:
-                        few.append(await in_new_file())
-                    many.append(await play(growing, dialogues, options.rounds, options))
-                    if len(few) < len(many):
-                        few.append(await in_new_file())
-        held.append(sum(few) / sum(many))
-        last = len(many) // 4 or 1
-        in_the_end.append(sum(few[-last:]) / sum(many[-last:]))
-    what = f"rate of {options.many} / {options.dialogues} dialogues"
-    verdict(f"{what} ({min(held):.2f} to {max(held):.2f})", statistics.median(held), 0.9)
-    verdict(
-        f"the last quarter of them ({min(in_the_end):.2f} to {max(in_the_end):.2f})",
-        statistics.median(in_the_end),
+                    if len(new_file_seconds) % 2:
+                        new_file_seconds.append(await in_new_file())
+                    growing_file_seconds.append(await play(growing, dialogues, options.rounds, options))
+                    if len(new_file_seconds) < len(growing_file_seconds):
+                        new_file_seconds.append(await in_new_file())
+        ratios.append(sum(new_file_seconds) / sum(growing_file_seconds))
+        last = len(growing_file_seconds) // 4 or 1
+        final_ratios.append(sum(new_file_seconds[-last:]) / sum(growing_file_seconds[-last:]))
+    title = f"rate of {options.many} / {options.dialogues} dialogues"
+    print_ratio(f"{title} ({min(ratios):.2f} to {max(ratios):.2f})", statistics.median(ratios), 0.9)
+    print_ratio(
+        f"the last quarter of them ({min(final_ratios):.2f} to {max(final_ratios):.2f})",
+        statistics.median(final_ratios),
         None,
     )
 
 
-def memory(options: argparse.Namespace) -> None:
+def measure_memory(options: argparse.Namespace) -> None:
     """Measure the peak memory of many dialogues and of three times as many, each in its own process."""
     peaks: list[float] = []
     for dialogues in (options.many, 3 * options.many):
         command = [sys.executable, __file__, "--alone", "--dialogues", dialogues, "--rounds", options.rounds]
         command += ["--concurrency", options.concurrency, "--profile-bytes", options.profile_bytes]
         command += ["--message-bytes", options.message_bytes, "--durability", options.durability]
-        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True)
-        peaks.append(float(done.stdout))
+        result = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True)
+        peaks.append(float(result.stdout))
         print(f"{dialogues} dialogues: {peaks[-1]:.1f} MiB at the peak")
-    verdict(f"peak memory of {3 * options.many} / {options.many} dialogues", peaks[1] / peaks[0], -1.1)
+    print_ratio(f"peak memory of {3 * options.many} / {options.many} dialogues", peaks[1] / peaks[0], -1.1)
 
 
-async def alone(folder: Path, options: argparse.Namespace) -> None:
-    """Play with dialoom's saver only, for `memory`, and print the peak in MiB."""
+async def print_peak_memory(folder: Path, options: argparse.Namespace) -> None:
+    """Play with dialoom's saver only, for `measure_memory`, and print the peak in MiB."""
     await measure("ours", folder, options.dialogues, options.rounds, options)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
-def verdict(what: str, value: float, target: float | None) -> None:
+def print_ratio(title: str, value: float, target: float | None) -> None:
     """Print a ratio and its target: a lower bound, or an upper bound if negative."""
     if target is None:
-        print(f"{what:48}{value:6.2f}")
+        print(f"{title:48}{value:6.2f}")
         return
-    met = value >= target if target > 0 else value <= -target
-    print(f"{what:48}{value:6.2f}   {'at least' if target > 0 else 'at most'} {abs(target)}: {'yes' if met else 'NO'}")
+    is_met = value >= target if target > 0 else value <= -target
+    bound = f"{'at least' if target > 0 else 'at most'} {abs(target)}"
+    print(f"{title:48}{value:6.2f}   {bound}: {'yes' if is_met else 'NO'}")
 
 
 def main() -> None:
@@ -268,13 +270,13 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if options.alone:
-            asyncio.run(alone(Path(folder), options))
+            asyncio.run(print_peak_memory(Path(folder), options))
             return
         asyncio.run(compare(Path(folder), options))
-        asyncio.run(growth(Path(folder), options))
+        asyncio.run(measure_growth(Path(folder), options))
         if options.many:
             asyncio.run(compare_growing_file(Path(folder), options))
-            memory(options)
+            measure_memory(options)
 
 
 if __name__ == "__main__":

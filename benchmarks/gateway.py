@@ -49,7 +49,7 @@ class Figures:
     seconds: float
     cpu: float
 
-    def busy(self, concurrency: int, wait: float) -> float:
+    def compute_utilization(self, concurrency: int, wait: float) -> float:
         """Return the share of the slots' time in which a call waited for the server."""
         return self.calls * wait / (self.seconds * concurrency)
 
@@ -59,7 +59,7 @@ class Figures:
         return 1000 * self.cpu / self.calls
 
 
-def messages(number: int) -> tuple[ChatMessage, ...]:
+def build_messages(number: int) -> tuple[ChatMessage, ...]:
     """Return a request of some 2,000 characters, as in a turn of a dialogue; each is different."""
     profile = "You are the user of an assistant. " + "She likes quiet places and early trains. " * 40
     return (
@@ -70,28 +70,28 @@ def messages(number: int) -> tuple[ChatMessage, ...]:
     )
 
 
-async def concurrently(calls: int, concurrency: int, call: Callable[[int], Awaitable[None]]) -> Figures:
+async def call_concurrently(calls: int, concurrency: int, call: Callable[[int], Awaitable[None]]) -> Figures:
     """Make calls with limited concurrency."""
     numbers = iter(range(calls))
 
-    async def work() -> None:
+    async def worker() -> None:
         for number in numbers:
             await call(number)
 
     started, cpu = time.perf_counter(), time.process_time()
-    await asyncio.gather(*(work() for _ in range(concurrency)))
+    await asyncio.gather(*(worker() for _ in range(concurrency)))
     return Figures(calls, time.perf_counter() - started, time.process_time() - cpu)
 
 
-async def through_litellm(calls: int, concurrency: int, *, with_client: bool) -> Figures:
+async def measure_litellm(calls: int, concurrency: int, *, uses_openai_client: bool) -> Figures:
     """Call LiteLLM alone, with its own HTTP handler or with OpenAI's client."""
     litellm = load_litellm()
-    os.environ[HANDLER] = str(not with_client)
+    os.environ[HANDLER] = str(not uses_openai_client)
 
     async def call(number: int) -> None:
         await litellm.acompletion(
             model=MODEL,
-            messages=[{**message} for message in messages(number)],
+            messages=[{**message} for message in build_messages(number)],
             temperature=0.7,
             seed=number,
             drop_params=True,
@@ -99,40 +99,40 @@ async def through_litellm(calls: int, concurrency: int, *, with_client: bool) ->
             num_retries=0,
         )
 
-    return await concurrently(calls, concurrency, call)
+    return await call_concurrently(calls, concurrency, call)
 
 
-async def through_gateway(calls: int, concurrency: int, folder: Path, turn: int) -> Figures:
+async def measure_gateway(calls: int, concurrency: int, folder: Path, turn: int) -> Figures:
     """Make calls through the gateway, with the ledger of a newly planned run; they belong to its first scenarios."""
     os.environ.pop(HANDLER, None)  # the gateway chooses the handler itself
     path = folder / f"{turn}.db"
     await dialoom.aplan("personalens", path=path, model=MODEL, options={"limit": 50}, seed=7)
     with RunStore(path) as store:
-        todo = list(store.queue.pending(store.recipe))
-        for work in todo:
+        pending = list(store.queue.pending(store.recipe))
+        for work in pending:
             store.queue.begin(work)
         gateway = Gateway(store.ledger, GatewaySettings(concurrency=concurrency))
 
         async def call(number: int) -> None:
-            place = CallPlace(todo[number % len(todo)].thread, "user", number, 0, seed=number)
-            request = Request("user", "benchmark/user", MODEL, 0.7, number, messages(number))
+            place = CallPlace(pending[number % len(pending)].thread, "user", number, 0, seed=number)
+            request = Request("user", "benchmark/user", MODEL, 0.7, number, build_messages(number))
             await gateway.complete(request, place)
 
-        return await concurrently(calls, concurrency, call)
+        return await call_concurrently(calls, concurrency, call)
 
 
 async def measure(arguments: argparse.Namespace, folder: Path) -> list[tuple[Figures, Figures]]:
     """Return pairs of (gateway, bare), one per turn, after short warm-up runs."""
     concurrency = arguments.concurrency
-    await through_litellm(concurrency, concurrency, with_client=arguments.client)
-    await through_gateway(concurrency, concurrency, folder, turn=0)
+    await measure_litellm(concurrency, concurrency, uses_openai_client=arguments.client)
+    await measure_gateway(concurrency, concurrency, folder, turn=0)
     pairs = []
     for turn in range(1, arguments.repeat + 1):
-        ours = await through_gateway(arguments.calls, concurrency, folder, turn)
-        bare = await through_litellm(arguments.calls, concurrency, with_client=arguments.client)
-        pairs.append((ours, bare))
-        for name, figures in (("gateway", ours), ("LiteLLM", bare)):
-            busy = figures.busy(concurrency, arguments.wait)
+        gateway = await measure_gateway(arguments.calls, concurrency, folder, turn)
+        baseline = await measure_litellm(arguments.calls, concurrency, uses_openai_client=arguments.client)
+        pairs.append((gateway, baseline))
+        for name, figures in (("gateway", gateway), ("LiteLLM", baseline)):
+            busy = figures.compute_utilization(concurrency, arguments.wait)
             rate = figures.calls / figures.seconds
             print(f"{turn}: {name}  {rate:7.1f} calls/s  {busy:5.1%} busy  {figures.cpu_per_call:.2f} ms CPU per call")
     return pairs
@@ -150,13 +150,15 @@ def main() -> None:
     with serving(arguments.wait) as (address, _), tempfile.TemporaryDirectory() as name:
         os.environ |= {"OPENAI_API_BASE": address, "OPENAI_API_KEY": "none-is-needed"}
         pairs = asyncio.run(measure(arguments, Path(name)))
-    busy = statistics.median(ours.busy(arguments.concurrency, arguments.wait) for ours, _ in pairs)
-    ratio = statistics.median(ours.cpu_per_call / bare.cpu_per_call for ours, bare in pairs)
-    above = statistics.median(ours.cpu_per_call - bare.cpu_per_call for ours, bare in pairs)
-    rate = statistics.median(bare.seconds / ours.seconds for ours, bare in pairs)
+    utilization = statistics.median(
+        gateway.compute_utilization(arguments.concurrency, arguments.wait) for gateway, _ in pairs
+    )
+    ratio = statistics.median(gateway.cpu_per_call / baseline.cpu_per_call for gateway, baseline in pairs)
+    difference = statistics.median(gateway.cpu_per_call - baseline.cpu_per_call for gateway, baseline in pairs)
+    rate = statistics.median(baseline.seconds / gateway.seconds for gateway, baseline in pairs)
     sender = "OpenAI's client" if arguments.client else "the same HTTP handler"
-    print(f"slots busy: {busy:.1%}; beside bare LiteLLM with {sender}: {rate:.2f} x its calls per second,")
-    print(f"CPU per call {ratio:.2f} x its own, which is {above:+.2f} ms")
+    print(f"slots busy: {utilization:.1%}; beside bare LiteLLM with {sender}: {rate:.2f} x its calls per second,")
+    print(f"CPU per call {ratio:.2f} x its own, which is {difference:+.2f} ms")
 
 
 if __name__ == "__main__":

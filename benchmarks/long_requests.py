@@ -33,21 +33,21 @@ from dialoom.prompts import ChatMessage
 WORDS = "she asked once for a table near the window and later for a quiet seat with an early train to the coast".split()
 
 
-def text(seed: str, size: int) -> str:
+def make_text(seed: str, size: int) -> str:
     """Return a text of a size in characters, unique to the seed; one less where a trailing space is removed."""
     draw = random.Random(seed)
     return (seed + " " + " ".join(draw.choices(WORDS, k=size // 3)))[:size].rstrip()
 
 
-def preference(pair: int) -> str:
+def make_preference(pair: int) -> str:
     """Return the first message of a pair."""
-    return text(f"p{pair}", 100)
+    return make_text(f"p{pair}", 100)
 
 
-def fixed(turns: int) -> tuple[Line, ...]:
+def make_fixed_turns(turns: int) -> tuple[Line, ...]:
     """Return the turns that all requests have in the middle."""
     return tuple(
-        Line(role=role, content=text(f"{role} {turn}", size))
+        Line(role=role, content=make_text(f"{role} {turn}", size))
         for turn in range(turns)
         for role, size in (("user", 150), ("assistant", 700))
     )
@@ -56,8 +56,8 @@ def fixed(turns: int) -> tuple[Line, ...]:
 async def assistant(messages: list[ChatMessage]) -> str:
     """Return a distinct reply to each preference and a distinct answer to each question."""
     if len(messages) == 1:
-        return text(f"reply to {messages[0]['content'][:30]}", 300)
-    return text(f"{messages[-1]['content'][:30]} {messages[1]['content'][:30]}", 1000)
+        return make_text(f"reply to {messages[0]['content'][:30]}", 300)
+    return make_text(f"{messages[-1]['content'][:30]} {messages[1]['content'][:30]}", 1000)
 
 
 class Options(RecipeOptions):
@@ -107,12 +107,12 @@ async def reply(_state: State, scene: Scene) -> dict[str, Any]:
 async def answer(state: State, scene: Scene) -> dict[str, Any]:
     """Ask the question after all other messages."""
     item = scene.scenario
-    question = text(f"q{item.pair} m{item.method}", 100)
+    question = make_text(f"q{item.pair} m{item.method}", 100)
     first, *rest = utterances(state["messages"] if item.in_state else item.before())
     history = [first, {"speaker": "assistant", "content": state["reply"]}, *rest]
-    answered = await scene.ask("recalling/assistant", history=history, question=question)
+    reply_text = await scene.ask("recalling/assistant", history=history, question=question)
     place = len(state["messages"])
-    return {"messages": [said("user", question, place), said("assistant", answered, place + 1)]}
+    return {"messages": [said("user", question, place), said("assistant", reply_text, place + 1)]}
 
 
 class Recalling(Recipe, WithPrompts):
@@ -128,11 +128,11 @@ class Recalling(Recipe, WithPrompts):
 
     def scenarios(self, options: Any, draw: random.Random, note: Callable[[str], None]) -> Iterator[Item]:
         """Yield every pair with every method."""
-        middle = Shared(fixed(options.turns))
+        turns = Shared(make_fixed_turns(options.turns))
         for pair in range(options.pairs):
             for method in range(options.methods):
                 yield Item(
-                    pair=pair, method=method, preference=preference(pair), fixed=middle, in_state=options.in_state
+                    pair=pair, method=method, preference=make_preference(pair), fixed=turns, in_state=options.in_state
                 )
 
     def graph(self, options: Any) -> StateGraph[Any, Any, Any, Any]:
@@ -154,11 +154,11 @@ class Recalling(Recipe, WithPrompts):
         return Outcome(messages=lines(state["messages"]), ended_by="error" if failed else "answered")
 
 
-def measured(path: Path) -> tuple[int, int]:
+def measure_file(path: Path) -> tuple[int, int]:
     """Return the bytes of the file and of the distinct text in it."""
     with closing(sqlite3.connect(path)) as connection:
-        (spoken,) = connection.execute("SELECT sum(length(CAST(content AS BLOB))) FROM texts").fetchone()
-    return path.stat().st_size, spoken
+        (text_bytes,) = connection.execute("SELECT sum(length(CAST(content AS BLOB))) FROM texts").fetchone()
+    return path.stat().st_size, text_bytes
 
 
 def main() -> None:
@@ -183,16 +183,16 @@ def main() -> None:
             if run.status().failed:
                 raise RuntimeError("a scenario failed")
             print(f"{pairs} pairs x {arguments.methods}: {pairs * arguments.methods / seconds:.0f} scenarios/s")
-            figures.append(measured(path))
-            size, spoken = figures[-1]
-            print(f"  {size:,} bytes, {spoken:,} of distinct text: {size / spoken:.2f}")
-    (few, few_spoken), (many, many_spoken) = figures
+            figures.append(measure_file(path))
+            size, text_bytes = figures[-1]
+            print(f"  {size:,} bytes, {text_bytes:,} of distinct text: {size / text_bytes:.2f}")
+    (few, few_text), (many, many_text) = figures
     pairs = arguments.pairs - first
-    more, more_spoken = (many - few) / pairs, (many_spoken - few_spoken) / pairs
-    print(f"a pair more: {more:,.0f} bytes, {more_spoken:,.0f} of distinct text")
-    left = 1000 - arguments.pairs
-    whole, whole_spoken = (many + more * left) / 1e6, (many_spoken + more_spoken * left) / 1e6
-    print(f"1,000 pairs: {whole:.1f} MB, {whole_spoken:.1f} MB of distinct text: {whole / whole_spoken:.2f}")
+    more, more_text = (many - few) / pairs, (many_text - few_text) / pairs
+    print(f"a pair more: {more:,.0f} bytes, {more_text:,.0f} of distinct text")
+    remaining = 1000 - arguments.pairs
+    total, total_text = (many + more * remaining) / 1e6, (many_text + more_text * remaining) / 1e6
+    print(f"1,000 pairs: {total:.1f} MB, {total_text:.1f} MB of distinct text: {total / total_text:.2f}")
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
 
 

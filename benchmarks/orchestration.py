@@ -35,7 +35,7 @@ from dialoom.runs.store.passages import read_messages, reading
 MODEL = "openai/recorded"
 
 
-class Used(NamedTuple):
+class ProcessTime(NamedTuple):
     """The time of a job.
 
     Attributes:
@@ -47,14 +47,14 @@ class Used(NamedTuple):
     processor: float
 
 
-def timed(job: Callable[[], object]) -> Used:
+def measure_time(job: Callable[[], object]) -> ProcessTime:
     """Return the time that a job takes."""
-    started, used = time.perf_counter(), time.process_time()
+    started, processor = time.perf_counter(), time.process_time()
     job()
-    return Used(time.perf_counter() - started, time.process_time() - used)
+    return ProcessTime(time.perf_counter() - started, time.process_time() - processor)
 
 
-def requests_of(path: Path) -> tuple[list[list[dict[str, Any]]], dict[str, dict[str, str]]]:
+def read_requests(path: Path) -> tuple[list[list[dict[str, Any]]], dict[str, dict[str, str]]]:
     """Return the run's requests by scenario, and the recorded replies by `request_key`."""
     by_scenario: dict[int, list[dict[str, Any]]] = {}
     replies = {}
@@ -62,8 +62,8 @@ def requests_of(path: Path) -> tuple[list[list[dict[str, Any]]], dict[str, dict[
         texts = dict(connection.execute("SELECT id, content FROM texts").fetchall())
         rows = connection.execute("SELECT scenario, temperature, seed, messages, reply FROM calls ORDER BY id")
         for scenario, temperature, seed, packed, reply in rows.fetchall():
-            said = [(role, texts[id_]) for role, id_, *_ in read_messages(packed, reading(connection))]
-            messages = wire_messages(tuple({"role": role, "content": content} for role, content in said))
+            turns = [(role, texts[id_]) for role, id_, *_ in read_messages(packed, reading(connection))]
+            messages = wire_messages(tuple({"role": role, "content": content} for role, content in turns))
             call = {"model": MODEL, "messages": messages, "temperature": temperature, "seed": seed}
             by_scenario.setdefault(scenario, []).append(call)
             replies[request_key(messages, seed)] = {"content": texts.get(reply, "")}
@@ -99,27 +99,32 @@ def compare(play: Callable[[Path, str | None], None], folder: Path, arguments: a
     load_litellm()
     os.environ |= {"OPENAI_API_KEY": "none-is-needed", HANDLER: "true"}
     play(folder / "offline.db", None)
-    requests, replies = requests_of(folder / "offline.db")
+    requests, replies = read_requests(folder / "offline.db")
     (folder / "replies.json").write_text(json.dumps(replies), encoding="utf-8")
-    jobs: list[Used] = []
-    loops: list[Used] = []
+    jobs: list[ProcessTime] = []
+    loops: list[ProcessTime] = []
     with serving(arguments.wait, folder / "replies.json") as (address, _):
         os.environ["OPENAI_API_BASE"] = address
         for number in range(arguments.repeat + 1):
-            job = timed(partial(play, folder / f"{number}.db", MODEL))
-            loop = timed(partial(send_bare, requests, arguments.concurrency))
+            job = measure_time(partial(play, folder / f"{number}.db", MODEL))
+            loop = measure_time(partial(send_bare, requests, arguments.concurrency))
             if number:  # the first round warms both up
                 jobs.append(job)
                 loops.append(loop)
     calls = sum(map(len, requests))
     print(f"{calls} calls, {arguments.concurrency} at once")
-    for title, measured in (("the job:  ", jobs), ("bare loop:", loops)):
-        seconds, used = map(statistics.median, zip(*measured, strict=True))
-        print(f"{title} {seconds:6.2f} s {calls / seconds:7.0f} calls/s {1000 * used / calls:6.2f} ms of CPU a call")
+    for title, times in (("the job:  ", jobs), ("bare loop:", loops)):
+        seconds, processor = map(statistics.median, zip(*times, strict=True))
+        print(
+            f"{title} {seconds:6.2f} s {calls / seconds:7.0f} calls/s {1000 * processor / calls:6.2f} ms of CPU a call"
+        )
     pairs = list(zip(jobs, loops, strict=True))
     ratios = [loop.seconds / job.seconds for job, loop in pairs]
-    beyond = [1000 * (job.processor - loop.processor) / calls for job, loop in pairs]
-    for title, values in (("rate of the job / rate of the bare loop", ratios), ("ms of CPU a call beyond it", beyond)):
+    overheads = [1000 * (job.processor - loop.processor) / calls for job, loop in pairs]
+    for title, values in (
+        ("rate of the job / rate of the bare loop", ratios),
+        ("ms of CPU a call beyond it", overheads),
+    ):
         print(f"{title}: {statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})")
 
 

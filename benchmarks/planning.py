@@ -31,7 +31,7 @@ WORDS = (
 ).split()
 
 
-FACTS = [
+DEMOGRAPHICS = [
     "age",
     "gender",
     "employment_status",
@@ -52,10 +52,10 @@ def write_people(root: Path, people: int) -> None:
         draw = random.Random(number)
         prose = {name: " ".join(draw.choices(WORDS, k=200)) for name in DOMAINS}
         profile = {
-            "affinities": {name: _likings(draw) for name in DOMAINS},
+            "affinities": {name: _make_affinities(draw) for name in DOMAINS},
             "demographics": {
                 "user_id": f"user{number}",
-                **dict.fromkeys(FACTS, "told"),
+                **dict.fromkeys(DEMOGRAPHICS, "told"),
             },
             "interests": dict.fromkeys(DOMAINS, 1),
             "interactions": prose,
@@ -63,20 +63,22 @@ def write_people(root: Path, people: int) -> None:
         tasks, together = {}, {}
         for index, name in enumerate(DOMAINS):
             for k in range(SINGLE_PER_DOMAIN):
-                tasks[f"Task {index * SINGLE_PER_DOMAIN + k}"] = _task(f"SD-{name}-task-{k}", [name], situation, draw)
+                tasks[f"Task {index * SINGLE_PER_DOMAIN + k}"] = _make_task(
+                    f"SD-{name}-task-{k}", [name], situation, draw
+                )
         for k in range(MULTI):
-            together[f"Task {k}"] = _task(f"MD-task-{k}", draw.sample(DOMAINS, 4), situation, draw)
+            together[f"Task {k}"] = _make_task(f"MD-task-{k}", draw.sample(DOMAINS, 4), situation, draw)
         folder = root / "data" / "profile" / f"user{number}"
         folder.mkdir(parents=True)
         for file, content in (("profile", profile), ("tasks", tasks), ("tasks_md", together)):
             (folder / f"{file}.json").write_text(json.dumps(content))
 
 
-def _likings(draw: random.Random) -> dict[str, list[str]]:
+def _make_affinities(draw: random.Random) -> dict[str, list[str]]:
     return {f"Liking {k}": [draw.choice(WORDS) for _ in range(3)] for k in range(4)}
 
 
-def _task(id_: str, domains: list[str], situation: dict[str, str], draw: random.Random) -> dict[str, object]:
+def _make_task(id_: str, domains: list[str], situation: dict[str, str], draw: random.Random) -> dict[str, object]:
     text = " ".join(draw.choices(WORDS, k=30))
     return {
         "Task Description": text,

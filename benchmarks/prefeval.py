@@ -27,8 +27,8 @@ from functools import partial
 from pathlib import Path
 
 import dialoom
-from benchmarks.long_requests import text
-from benchmarks.orchestration import compare, timed
+from benchmarks.long_requests import make_text
+from benchmarks.orchestration import compare, measure_time
 from dialoom.personas.preferences import sample_pairs
 
 METHODS = ("zero-shot", "reminder", "cot", "rag", "self-critic")
@@ -37,7 +37,7 @@ METHODS = ("zero-shot", "reminder", "cot", "rag", "self-critic")
 def write_pool(path: Path, turns: int) -> None:
     """Write a pool with a number of turns, in the layout of the release's pool."""
     lines = [
-        {"role": role, "content": text(f"{role} {turn}", size)}
+        {"role": role, "content": make_text(f"{role} {turn}", size)}
         for turn in range(turns)
         for role, size in (("user", 150), ("assistant", 700))
     ]
@@ -55,30 +55,32 @@ def play_job(
         raise RuntimeError("an item failed: the figures would compare different things")
 
 
-def memory(arguments: argparse.Namespace) -> None:
+def measure_memory(arguments: argparse.Namespace) -> None:
     """Measure the peak memory of a number of items and of three times as many."""
     for items in (arguments.items, 3 * arguments.items):
         command = [sys.executable, "-m", "benchmarks.prefeval", "--alone", "--items", items, "--turns", arguments.turns]
         root = Path(__file__).parent.parent
-        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True, cwd=root)
-        print(f"{items} items: {float(done.stdout):.0f} MiB at the peak")
+        result = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True, cwd=root)
+        print(f"{items} items: {float(result.stdout):.0f} MiB at the peak")
 
 
-def size(folder: Path, arguments: argparse.Namespace) -> None:
+def measure_size(folder: Path, arguments: argparse.Namespace) -> None:
     """Play a hundredth, a tenth and all of the pairs with five methods; print the size of each file."""
     write_pairs(folder / "pairs.json", arguments.pairs)
     path = folder / "run.db"
     for pairs in sorted({-(-arguments.pairs // 100), -(-arguments.pairs // 10), arguments.pairs}):
         path.unlink(missing_ok=True)
         arguments.items = pairs * len(METHODS)
-        used = timed(partial(play_job, arguments, folder / "pool.json", path, pairs=folder / "pairs.json"))
-        tables, said, kept = tables_of(path)
-        whole = path.stat().st_size
-        print(f"{pairs} pairs x {len(METHODS)}: {whole:,} bytes, {said:,} of distinct text: {whole / said:.2f}")
-        rate = arguments.items / used.processor
-        print(f"  {kept:,} of it is stored, without duplicate lines; {rate:.1f} items/s of processor time")
-    for name, bytes_ in tables.most_common():
-        print(f"{name:32}{bytes_ / arguments.items:8,.0f} bytes an item")
+        job_time = measure_time(partial(play_job, arguments, folder / "pool.json", path, pairs=folder / "pairs.json"))
+        tables, text_bytes, stored_bytes = read_sizes(path)
+        size = path.stat().st_size
+        print(
+            f"{pairs} pairs x {len(METHODS)}: {size:,} bytes, {text_bytes:,} of distinct text: {size / text_bytes:.2f}"
+        )
+        rate = arguments.items / job_time.processor
+        print(f"  {stored_bytes:,} of it is stored, without duplicate lines; {rate:.1f} items/s of processor time")
+    for name, table_bytes in tables.most_common():
+        print(f"{name:32}{table_bytes / arguments.items:8,.0f} bytes an item")
     print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB at the peak")
 
 
@@ -88,21 +90,21 @@ def write_pairs(path: Path, count: int) -> None:
     shipped = [pair for topic in source.topics() for pair in source.pairs(topic, "explicit")]
     rows = []
     for number in range(count):
-        pair, own = shipped[number % len(shipped)], text(f"{number}", 20)
-        preference, question = pair.preference.rstrip("."), pair.question.replace("?", f", {own}?", 1)
-        row = {"preference": f"{preference}, {own}.", "question": question, "explanation": pair.explanation}
+        pair, added_words = shipped[number % len(shipped)], make_text(f"{number}", 20)
+        preference, question = pair.preference.rstrip("."), pair.question.replace("?", f", {added_words}?", 1)
+        row = {"preference": f"{preference}, {added_words}.", "question": question, "explanation": pair.explanation}
         rows.append({"topic": f"topic_{number % 20}", **row})
     path.write_text(json.dumps(rows), encoding="utf-8")
 
 
-def tables_of(path: Path) -> tuple[Counter[str], int, int]:
+def read_sizes(path: Path) -> tuple[Counter[str], int, int]:
     """Return the bytes of a run's tables and indexes, of its distinct texts, and of the texts as stored."""
     texts = "SELECT sum(length(CAST({} AS BLOB))) FROM {}"
     with closing(sqlite3.connect(path)) as connection:
         pages = connection.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name").fetchall()
-        (said,) = connection.execute(texts.format("content", "texts")).fetchone()
-        (kept,) = connection.execute(texts.format("coalesce(content, parts)", "kept_texts")).fetchone()
-    return Counter(dict(pages)), said, kept
+        (text_bytes,) = connection.execute(texts.format("content", "texts")).fetchone()
+        (stored_bytes,) = connection.execute(texts.format("coalesce(content, parts)", "kept_texts")).fetchone()
+    return Counter(dict(pages)), text_bytes, stored_bytes
 
 
 def main() -> None:
@@ -126,10 +128,10 @@ def main() -> None:
             print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
             return
         if arguments.size:
-            size(Path(folder), arguments)
+            measure_size(Path(folder), arguments)
             return
         compare(partial(play_job, arguments, pool), Path(folder), arguments)
-    memory(arguments)
+    measure_memory(arguments)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-_END, _LENGTH = b"\r\n\r\n", b"content-length:"
+_HEADER_END, _LENGTH_HEADER = b"\r\n\r\n", b"content-length:"
 
 
 @contextmanager
@@ -46,14 +46,14 @@ def request_key(messages: list[dict[str, Any]], seed: int | None) -> str:
     return hashlib.sha256(json.dumps([lines, seed]).encode()).hexdigest()
 
 
-def _response(body: object, status: str = "200 OK") -> bytes:
+def _build_response(body: object, status: str = "200 OK") -> bytes:
     content = json.dumps(body).encode()
     head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
     return head.encode() + content
 
 
-def _answer(message: Mapping[str, Any]) -> bytes:
-    return _response(
+def _build_completion(message: Mapping[str, Any]) -> bytes:
+    return _build_response(
         {
             "id": "x",
             "object": "chat.completion",
@@ -78,7 +78,7 @@ class _Connection(asyncio.Protocol):
         self._latency = latency
         self._times = times
         self._replies = replies
-        self._got = b""
+        self._buffer = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.Protocol`."""
@@ -87,33 +87,35 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Answer each request that has arrived completely."""
-        self._got += data
-        while (end := self._got.find(_END)) >= 0:
-            head = self._got[:end].lower()
-            _, _, after = head.partition(_LENGTH)
-            whole = end + len(_END) + (int(after.split(b"\r\n", 1)[0]) if after else 0)
-            if len(self._got) < whole:
+        self._buffer += data
+        while (end := self._buffer.find(_HEADER_END)) >= 0:
+            head = self._buffer[:end].lower()
+            _, _, after = head.partition(_LENGTH_HEADER)
+            request_end = end + len(_HEADER_END) + (int(after.split(b"\r\n", 1)[0]) if after else 0)
+            if len(self._buffer) < request_end:
                 return
-            body, self._got = self._got[end + len(_END) : whole], self._got[whole:]
+            body, self._buffer = self._buffer[end + len(_HEADER_END) : request_end], self._buffer[request_end:]
             if head.startswith(b"get"):
-                self._transport.write(_response(self._times))
+                self._transport.write(_build_response(self._times))
                 self._times.clear()
             else:
-                asyncio.get_running_loop().call_later(self._latency, self._send, self._reply_to(body))
+                asyncio.get_running_loop().call_later(self._latency, self._send, self._find_response(body))
 
-    def _reply_to(self, body: bytes) -> bytes:
+    def _find_response(self, body: bytes) -> bytes:
         if self._replies is None:
-            return _SAME
-        asked = json.loads(body)
-        reply = self._replies.get(request_key(asked["messages"], asked.get("seed")))
-        return reply or _response({"error": {"message": "no reply is recorded for this request"}}, "404 Not Found")
+            return _DEFAULT_RESPONSE
+        request = json.loads(body)
+        reply = self._replies.get(request_key(request["messages"], request.get("seed")))
+        return reply or _build_response(
+            {"error": {"message": "no reply is recorded for this request"}}, "404 Not Found"
+        )
 
     def _send(self, response: bytes) -> None:
         self._times.append(time.monotonic())
         self._transport.write(response)
 
 
-_SAME = _answer({"content": "That is how it is."})
+_DEFAULT_RESPONSE = _build_completion({"content": "That is how it is."})
 
 
 async def _serve(latency: float, replies: Mapping[str, bytes] | None) -> None:
@@ -127,8 +129,10 @@ async def _serve(latency: float, replies: Mapping[str, bytes] | None) -> None:
 def main() -> None:
     """Serve until the process is stopped."""
     latency, files = float(sys.argv[1]), sys.argv[2:]
-    recorded = {key: _answer(reply) for file in files for key, reply in json.loads(Path(file).read_text()).items()}
-    asyncio.run(_serve(latency, recorded if files else None))
+    responses = {
+        key: _build_completion(reply) for file in files for key, reply in json.loads(Path(file).read_text()).items()
+    }
+    asyncio.run(_serve(latency, responses if files else None))
 
 
 if __name__ == "__main__":

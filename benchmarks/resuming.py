@@ -105,42 +105,42 @@ ends = []
 """
 
 PEOPLE = 4
-CALLS = PEOPLE * 3 * 2
+TOTAL_CALLS = PEOPLE * 3 * 2
 
 
-def output_of(folder: Path, *command: str, die_at: int = 0) -> str:
+def run_command(folder: Path, *command: str, die_at: int = 0) -> str:
     """Run a command in a folder; return its output."""
     variables = os.environ | {"DIE_AT": str(die_at), "INSPECT_DISPLAY": "none"}
-    done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
-    if done.returncode != (-9 if die_at else 0):
-        raise SystemExit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
+    result = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
+    if result.returncode != (-9 if die_at else 0):
+        raise SystemExit(f"{' '.join(command)}: exit code {result.returncode}\n{result.stdout}{result.stderr}")
+    return result.stdout
 
 
-def with_dialoom(folder: Path, die_at: int) -> int:
+def play_with_dialoom(folder: Path, die_at: int) -> int:
     """Play the conversations with dialoom; return the number of people who are remembered."""
     (folder / "study.toml").write_text(STUDY)
     dialoom = str(Path(sys.executable).with_name("dialoom"))
     models = ("--model", "assistant=graph:agent.py:graph", "--model", "user=graph:agent.py:customer")
     flags = (*models, "--stateful", "assistant", "--no-judge", "--concurrency", "2", "-o", "run.db")
-    output_of(folder, dialoom, "run", "study.toml", *flags, die_at=die_at)
-    output_of(folder, dialoom, "resume", "run.db", "--trust", "--concurrency", "2")
-    output_of(folder, dialoom, "export", "run.db", "-o", "out.jsonl")
+    run_command(folder, dialoom, "run", "study.toml", *flags, die_at=die_at)
+    run_command(folder, dialoom, "resume", "run.db", "--trust", "--concurrency", "2")
+    run_command(folder, dialoom, "export", "run.db", "-o", "out.jsonl")
     return (folder / "out.jsonl").read_text().count("The Green Table is vegan")
 
 
-def with_inspect(python: str, *, checkpoints: bool) -> Callable[[Path, int], int]:
+def make_inspect_player(python: str, *, checkpoints: bool) -> Callable[[Path, int], int]:
     """Return a function that plays the conversations with inspect_ai and returns the number of people remembered."""
 
     def play(folder: Path, die_at: int) -> int:
         (folder / "task.py").write_text(TASK)
         inspect = str(Path(python).with_name("inspect"))
-        given = ("-T", f"checkpoints={str(checkpoints).lower()}", "--model", "mockllm/model", "--max-samples", "2")
-        output_of(folder, inspect, "eval", "task.py", *given, die_at=die_at)
+        flags = ("-T", f"checkpoints={str(checkpoints).lower()}", "--model", "mockllm/model", "--max-samples", "2")
+        run_command(folder, inspect, "eval", "task.py", *flags, die_at=die_at)
         (log,) = (folder / "logs").glob("*.eval")
-        output_of(folder, inspect, "eval-retry", str(log))
+        run_command(folder, inspect, "eval-retry", str(log))
         latest = max((folder / "logs").glob("*.eval"), key=lambda path: path.stat().st_mtime)
-        samples = json.loads(output_of(folder, inspect, "log", "dump", str(latest)))["samples"]
+        samples = json.loads(run_command(folder, inspect, "log", "dump", str(latest)))["samples"]
         return sum(int(sample["scores"]["remembered"]["value"]) for sample in samples)
 
     return play
@@ -152,19 +152,21 @@ def main() -> None:
     parser.add_argument("--inspect", help="the Python of an environment with inspect_ai and langgraph")
     parser.add_argument("--kills", type=int, nargs="+", default=[9, 15, 21])
     options = parser.parse_args()
-    tools: dict[str, Callable[[Path, int], int]] = {"dialoom resume": with_dialoom}
+    play_by_tool: dict[str, Callable[[Path, int], int]] = {"dialoom resume": play_with_dialoom}
     if options.inspect:
-        tools["inspect eval-retry"] = with_inspect(options.inspect, checkpoints=False)
-        tools["inspect eval-retry, a checkpoint each turn"] = with_inspect(options.inspect, checkpoints=True)
+        play_by_tool["inspect eval-retry"] = make_inspect_player(options.inspect, checkpoints=False)
+        play_by_tool["inspect eval-retry, a checkpoint each turn"] = make_inspect_player(
+            options.inspect, checkpoints=True
+        )
     print("| resumed with | killed in call | calls paid twice | people forgotten |\n| --- | --- | --- | --- |")
-    for tool, play in tools.items():
+    for tool, play in play_by_tool.items():
         for die_at in options.kills:
             with tempfile.TemporaryDirectory() as name:
                 folder = Path(name)
                 (folder / "agent.py").write_text(AGENT)
                 remembered = play(folder, die_at)
-                paid = len((folder / "calls.txt").read_text().splitlines())
-            print(f"| {tool} | {die_at} | {paid - CALLS} | {PEOPLE - remembered} of {PEOPLE} |", flush=True)
+                paid_calls = len((folder / "calls.txt").read_text().splitlines())
+            print(f"| {tool} | {die_at} | {paid_calls - TOTAL_CALLS} | {PEOPLE - remembered} of {PEOPLE} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -29,21 +29,21 @@ from dialoom.personas.pools import combined, shipped_seeds, write_personas
 from dialoom.runs.store import passages, references, texts
 from dialoom.runs.store.checkpoints import upkeep
 
-Change = Callable[[Any], Any]
+Transform = Callable[[Any], Any]
 
 
-def _rewrite(connection: sqlite3.Connection, table: str, column: str, change: Change) -> None:
+def _rewrite(connection: sqlite3.Connection, table: str, column: str, transform: Transform) -> None:
     """Change the JSON in a column of all rows."""
     for key, text in connection.execute(f"SELECT rowid, {column} FROM {table} WHERE {column} IS NOT NULL").fetchall():
-        changed = json.dumps(change(json.loads(text)), ensure_ascii=False, separators=(",", ":"))
+        changed = json.dumps(transform(json.loads(text)), ensure_ascii=False, separators=(",", ":"))
         connection.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (changed, key))
 
 
 def _without_composed_texts(connection: sqlite3.Connection) -> None:
     read = texts.reading(connection)
     ids = connection.execute("SELECT id FROM kept_texts WHERE parts IS NOT NULL").fetchall()
-    whole = [(read(id_), id_) for (id_,) in ids]
-    connection.executemany("UPDATE kept_texts SET content = ?, parts = NULL WHERE id = ?", whole)
+    contents = [(read(id_), id_) for (id_,) in ids]
+    connection.executemany("UPDATE kept_texts SET content = ?, parts = NULL WHERE id = ?", contents)
 
 
 def _without_passages(connection: sqlite3.Connection) -> None:
@@ -54,16 +54,16 @@ def _without_passages(connection: sqlite3.Connection) -> None:
 
 
 def _without_list_additions(connection: sqlite3.Connection) -> None:
-    whole: dict[int, list[Any]] = {}
+    lists: dict[int, list[Any]] = {}
     rows = connection.execute("SELECT id, prefix, elements FROM checkpoint_lists ORDER BY id").fetchall()
     for id_, prefix, elements in rows:
-        whole[id_] = [*whole.get(prefix, ()), *json.loads(elements)]
-        text = json.dumps(whole[id_], ensure_ascii=False, separators=(",", ":"))
+        lists[id_] = [*lists.get(prefix, ()), *json.loads(elements)]
+        text = json.dumps(lists[id_], ensure_ascii=False, separators=(",", ":"))
         connection.execute("UPDATE checkpoint_lists SET prefix = NULL, elements = ? WHERE id = ?", (text, id_))
 
 
 def _without_references(connection: sqlite3.Connection) -> None:
-    change = _on_objects(references.reading(texts.reading(connection)))
+    transform = _apply_to_objects(references.reading(texts.reading(connection)))
     for table, column in (
         ("checkpoint_values", "content"),
         ("checkpoint_lists", "elements"),
@@ -71,7 +71,7 @@ def _without_references(connection: sqlite3.Connection) -> None:
         ("pending_writes", "value"),
         ("outcomes", "details"),
     ):
-        _rewrite(connection, table, column, change)
+        _rewrite(connection, table, column, transform)
 
 
 def _without_documents(connection: sqlite3.Connection) -> None:
@@ -81,22 +81,22 @@ def _without_documents(connection: sqlite3.Connection) -> None:
             return parts
         query = "SELECT content FROM documents WHERE hash = ?"
         (content,) = connection.execute(query, (bytes.fromhex(hash_),)).fetchone()
-        return change(json.loads(content))
+        return transform(json.loads(content))
 
-    change = _on_objects(follow)
-    _rewrite(connection, "scenarios", "content", change)
+    transform = _apply_to_objects(follow)
+    _rewrite(connection, "scenarios", "content", transform)
     connection.execute("DELETE FROM documents")
 
 
-def _on_objects(follow: Callable[[dict[str, Any]], Any]) -> Change:
+def _apply_to_objects(follow: Callable[[dict[str, Any]], Any]) -> Transform:
     """Return a function that applies `follow` to the objects in a JSON value, innermost first."""
 
-    def change(value: Any) -> Any:
+    def transform(value: Any) -> Any:
         if isinstance(value, list):
-            return [change(part) for part in value]
-        return follow({key: change(part) for key, part in value.items()}) if isinstance(value, dict) else value
+            return [transform(part) for part in value]
+        return follow({key: transform(part) for key, part in value.items()}) if isinstance(value, dict) else value
 
-    return change
+    return transform
 
 
 def _without_fields(connection: sqlite3.Connection) -> None:
@@ -113,10 +113,10 @@ def _without_fields(connection: sqlite3.Connection) -> None:
         prefix, elements = connection.execute(query, (id_,)).fetchone()
         return [*list_of(prefix), *json.loads(elements)]
 
-    def change(held: list[Any]) -> list[Any]:
-        return [whole(part["fields"]) if isinstance(part, dict) and "fields" in part else part for part in held]
+    def transform(row: list[Any]) -> list[Any]:
+        return [store_fields(part["fields"]) if isinstance(part, dict) and "fields" in part else part for part in row]
 
-    def whole(fields: dict[str, Any]) -> int:
+    def store_fields(fields: dict[str, Any]) -> int:
         value = {name: value_of(part) for name, part in fields.items()}
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         hash_ = references.digest(text)
@@ -124,7 +124,7 @@ def _without_fields(connection: sqlite3.Connection) -> None:
         query = "SELECT id FROM checkpoint_values WHERE hash = ?"
         return int(connection.execute(query, (hash_,)).fetchone()[0])
 
-    _rewrite(connection, "checkpoints", "held", change)
+    _rewrite(connection, "checkpoints", "held", transform)
     upkeep.sweep(connection)
 
 
@@ -191,26 +191,26 @@ def play(name: str, folder: Path, size: int) -> Path:
     return run.path
 
 
-def size_without(path: Path, change: Callable[[sqlite3.Connection], None] | None) -> tuple[int, int]:
+def measure_size_without(path: Path, transform: Callable[[sqlite3.Connection], None] | None) -> tuple[int, int]:
     """Return the bytes of a run file's compacted copy after a change, and of its distinct texts."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(shutil.copy(path, folder))
         with closing(sqlite3.connect(copy)) as connection:
-            (said,) = connection.execute("SELECT sum(length(CAST(content AS BLOB))) FROM texts").fetchone()
-            if change is not None:
-                change(connection)
+            (text_bytes,) = connection.execute("SELECT sum(length(CAST(content AS BLOB))) FROM texts").fetchone()
+            if transform is not None:
+                transform(connection)
             connection.commit()
             connection.execute("VACUUM")
-        return copy.stat().st_size, said
+        return copy.stat().st_size, text_bytes
 
 
 def measure(path: Path, schemes: list[str]) -> None:
     """Print a table of the savings of each scheme in a run file."""
-    whole, said = size_without(path, None)
-    print(f"{path.stem:14}{'(as it is)':22}{whole:12,}{'':8}{whole / said:8.2f}", flush=True)
+    file_bytes, text_bytes = measure_size_without(path, None)
+    print(f"{path.stem:14}{'(as it is)':22}{file_bytes:12,}{'':8}{file_bytes / text_bytes:8.2f}", flush=True)
     for scheme in schemes:
-        size, _ = size_without(path, SCHEMES[scheme])
-        print(f"{path.stem:14}{scheme:22}{size:12,}{1 - whole / size:8.1%}{size / said:8.2f}", flush=True)
+        size, _ = measure_size_without(path, SCHEMES[scheme])
+        print(f"{path.stem:14}{scheme:22}{size:12,}{1 - file_bytes / size:8.1%}{size / text_bytes:8.2f}", flush=True)
 
 
 def main() -> None:

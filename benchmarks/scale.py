@@ -46,43 +46,43 @@ PLAN = 122_133
 TICKS = os.sysconf("SC_CLK_TCK")
 SAMPLE_INTERVAL, TRANSFER_INTERVAL = 1.0, 0.5
 
-Used = dict[str, float]
+ProcessorTime = dict[str, float]
 """Seconds of processor time by process."""
 
 
-class Watch(threading.Thread):
+class ProcessMonitor(threading.Thread):
     """A thread that samples the processor time of a command and of the processes that it has started."""
 
     def __init__(self, command: int, server: int) -> None:
         super().__init__(daemon=True)
         self._command, self._server = command, server
-        self._seen: list[tuple[float, Used]] = []
-        self._over = threading.Event()
+        self._samples: list[tuple[float, ProcessorTime]] = []
+        self._is_ended = threading.Event()
         self.start()
 
     def run(self) -> None:
-        """Sample until `end` is called."""
+        """Sample until `stop` is called."""
         by_process: dict[int, tuple[str, float]] = {}
-        while not self._over.wait(SAMPLE_INTERVAL):
-            by_process |= dict(processes(self._command, self._server))
-            used: Used = {}
+        while not self._is_ended.wait(SAMPLE_INTERVAL):
+            by_process |= dict(find_processes(self._command, self._server))
+            seconds_by_kind: ProcessorTime = {}
             for kind, seconds in by_process.values():
-                used[kind] = used.get(kind, 0.0) + seconds
-            self._seen.append((time.monotonic(), used))
+                seconds_by_kind[kind] = seconds_by_kind.get(kind, 0.0) + seconds
+            self._samples.append((time.monotonic(), seconds_by_kind))
 
-    def end(self, since: float, until: float) -> Used:
+    def stop(self, since: float, until: float) -> ProcessorTime:
         """Stop; return the processor time between two moments, in processors used."""
-        self._over.set()
+        self._is_ended.set()
         self.join()
-        within = [(at, used) for at, used in self._seen if since <= at <= until]
+        within = [(at, seconds_by_kind) for at, seconds_by_kind in self._samples if since <= at <= until]
         (begun, before), (ended, after) = within[0], within[-1]
         return {kind: (after[kind] - before.get(kind, 0.0)) / (ended - begun) for kind in after}
 
 
-def processes(command: int, server: int) -> Iterator[tuple[int, tuple[str, float]]]:
+def find_processes(command: int, server: int) -> Iterator[tuple[int, tuple[str, float]]]:
     """Yield the relevant processes, each with its kind and its processor time in seconds."""
     parents: dict[int, int] = {}
-    found: dict[int, tuple[str, float]] = {}
+    times: dict[int, tuple[str, float]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             with suppress(OSError):
@@ -91,58 +91,62 @@ def processes(command: int, server: int) -> Iterator[tuple[int, tuple[str, float
                 kind = "workers" if line.startswith("ray::Worker") else "Ray"
                 kind = "shared state" if line.startswith("ray::SharedState") else kind
                 parents[int(entry.name)] = int(stat[1])
-                found[int(entry.name)] = kind, (int(stat[11]) + int(stat[12])) / TICKS
-    for pid, (kind, seconds) in found.items():
-        above = pid
-        while above > 1 and above != command:
-            above = parents.get(above, 0)
+                times[int(entry.name)] = kind, (int(stat[11]) + int(stat[12])) / TICKS
+    for pid, (kind, seconds) in times.items():
+        ancestor = pid
+        while ancestor > 1 and ancestor != command:
+            ancestor = parents.get(ancestor, 0)
         if pid in (command, server):
             yield pid, ("the command" if pid == command else "the server", seconds)
-        elif above == command:
+        elif ancestor == command:
             yield pid, (kind, seconds)
 
 
-def rate_of_command(path: Path, url: str, server: int, workers: int, chosen: argparse.Namespace) -> tuple[float, Used]:
+def measure_rate(
+    path: Path, url: str, server: int, workers: int, arguments: argparse.Namespace
+) -> tuple[float, ProcessorTime]:
     """Play one run by a command; return answers per second over the middle eight tenths, and the CPU used by kind."""
-    arguments = ["run", "personalens", "--limit", chosen.served, "--turn-limit", chosen.turns, "-o", path]
-    arguments += ["--model", "openai/m", "--api-base", url, "--concurrency", chosen.concurrency]
+    command_line = ["run", "personalens", "--limit", arguments.served, "--turn-limit", arguments.turns, "-o", path]
+    command_line += ["--model", "openai/m", "--api-base", url, "--concurrency", arguments.concurrency]
     command = subprocess.Popen(
-        [sys.executable, "-m", "dialoom", *map(str, arguments), *(("--workers", str(workers)) if workers else ())],
+        [sys.executable, "-m", "dialoom", *map(str, command_line), *(("--workers", str(workers)) if workers else ())],
         env=os.environ | {"OPENAI_API_KEY": "none"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    watch = Watch(command.pid, server)
+    monitor = ProcessMonitor(command.pid, server)
     if command.wait():
         raise RuntimeError(f"the run ended with {command.returncode}: the figures would compare different things")
     with urllib.request.urlopen(url) as response:
         times: list[float] = sorted(json.load(response))
     middle = times[len(times) // 10 : -len(times) // 10]
-    return (len(middle) - 1) / (middle[-1] - middle[0]), watch.end(middle[0], middle[-1])
+    return (len(middle) - 1) / (middle[-1] - middle[0]), monitor.stop(middle[0], middle[-1])
 
 
-def served(chosen: argparse.Namespace) -> None:
+def measure_served(arguments: argparse.Namespace) -> None:
     """Measure the rates of one process alone, one worker and two, alternately."""
     rates: dict[int, list[float]] = {0: [], 1: [], 2: []}
-    used: dict[int, Used] = {}
-    with serving(chosen.latency) as (url, server), tempfile.TemporaryDirectory() as folder:
-        for turn in range(chosen.repeat):
-            for workers, found in rates.items():
-                rate, used[workers] = rate_of_command(
-                    Path(folder) / f"{turn}-{workers}.db", url, server, workers, chosen
+    seconds_by_kind: dict[int, ProcessorTime] = {}
+    with serving(arguments.latency) as (url, server), tempfile.TemporaryDirectory() as folder:
+        for turn in range(arguments.repeat):
+            for workers, worker_rates in rates.items():
+                rate, seconds_by_kind[workers] = measure_rate(
+                    Path(folder) / f"{turn}-{workers}.db", url, server, workers, arguments
                 )
-                found.append(rate)
-            alone, one, two = (found[-1] for found in rates.values())
+                worker_rates.append(rate)
+            alone, one, two = (values[-1] for values in rates.values())
             print(f"  turn {turn + 1}: alone {alone:.0f}, 1 worker {one:.0f} ({one / alone:.2f} of alone), "
                   f"2 workers {two:.0f} ({two / one:.2f} of one)", flush=True)  # fmt: skip
-    alone, one, two = (statistics.median(found) for found in rates.values())
+    alone, one, two = (statistics.median(values) for values in rates.values())
     print(f"  medians: 1 worker {one / alone:.2f} of alone, 2 workers {two / one:.2f} of one")
     print("  in parts of a processor, in the last turn:")
     for workers, name in ((0, "alone"), (1, "1 worker"), (2, "2 workers")):
-        parts = sorted(used[workers].items(), key=lambda each: -each[1])
-        took = ", ".join(f"{kind} {part:.2f}" for kind, part in parts)
-        print(f"    {name}: {took}; a call {sum(used[workers].values()) / rates[workers][-1] * 1e3:.1f} ms")
-    others = sum(part for kind, part in used[2].items() if kind != "workers")
+        parts = sorted(seconds_by_kind[workers].items(), key=lambda each: -each[1])
+        summary = ", ".join(f"{kind} {part:.2f}" for kind, part in parts)
+        print(
+            f"    {name}: {summary}; a call {sum(seconds_by_kind[workers].values()) / rates[workers][-1] * 1e3:.1f} ms"
+        )
+    others = sum(part for kind, part in seconds_by_kind[2].items() if kind != "workers")
     print(f"  two processors less all but the workers, {others:.2f}, are at most {(os.cpu_count() or 1) - others:.2f} "
           "of one worker's processor")  # fmt: skip
 
@@ -151,42 +155,42 @@ class Costs:
     """The costs of one judged PersonaLens dialogue, in seconds of processor time and bytes."""
 
     play = leasing = fold = lease = 0.0
-    calls = sent = back = 0.0
+    calls = sent_bytes = returned_bytes = 0.0
 
 
-async def costs(scenarios: int) -> Costs:
+async def measure_costs(scenarios: int) -> Costs:
     """Play some dialogues offline, then transfer them and merge them into another file of the same plan."""
-    found = Costs()
+    costs = Costs()
     with tempfile.TemporaryDirectory() as folder:
-        told: dict[str, Any] = {"options": {"setting": ("I",)}, "sample": scenarios, "seed": 5}
-        await dialoom.aplay("personalens", path=Path(folder) / "first.db", **told | {"sample": 1})  # imports
-        empty = await dialoom.aplan("personalens", path=Path(folder) / "main.db", **told)
+        settings: dict[str, Any] = {"options": {"setting": ("I",)}, "sample": scenarios, "seed": 5}
+        await dialoom.aplay("personalens", path=Path(folder) / "first.db", **settings | {"sample": 1})  # imports
+        empty = await dialoom.aplan("personalens", path=Path(folder) / "main.db", **settings)
         started = time.process_time()
-        played = await dialoom.aplay("personalens", path=Path(folder) / "played.db", **told)
-        found.play = (time.process_time() - started) / scenarios
-        found.calls = played.status().usage.calls / scenarios
+        played = await dialoom.aplay("personalens", path=Path(folder) / "played.db", **settings)
+        costs.play = (time.process_time() - started) / scenarios
+        costs.calls = played.status().usage.calls / scenarios
         with RunStore(empty.path) as main, RunStore(played.path) as worker:
             works = list(main.queue.pending(main.recipe))
             started = time.process_time()
             leased = await main.leases.lease(works)
-            found.sent = len(pickle.dumps(leased)) / scenarios
-            found.leasing = (time.process_time() - started) / scenarios
+            costs.sent_bytes = len(pickle.dumps(leased)) / scenarios
+            costs.leasing = (time.process_time() - started) / scenarios
             await worker.leases.receive([])
-            back = [
+            returned = [
                 pack(worker._reader, work.position, work.thread, transfer.lease, is_leased=False)
                 for work, transfer in zip(works, leased, strict=True)
             ]
-            data = [pickle.dumps(transfer) for transfer in back]
-            found.back = sum(map(len, data)) / scenarios
+            data = [pickle.dumps(transfer) for transfer in returned]
+            costs.returned_bytes = sum(map(len, data)) / scenarios
             started = time.process_time()
             for each in data:
                 assert await main.leases.fold([pickle.loads(each)])
-            found.fold = (time.process_time() - started) / scenarios
-            found.lease = await lease(main.path)
-    return found
+            costs.fold = (time.process_time() - started) / scenarios
+            costs.lease = await measure_lease_seconds(main.path)
+    return costs
 
 
-async def lease(path: Path, calls: int = 20_000) -> float:
+async def measure_lease_seconds(path: Path, calls: int = 20_000) -> float:
     """Return the processor time of one budget lease at the lender, without the cost of Ray's message."""
     shared = SharedState(path, Budget(max_calls=10**9), Spend(), 64, None)
     standing = LeaseState()
@@ -196,7 +200,7 @@ async def lease(path: Path, calls: int = 20_000) -> float:
     return (time.process_time() - started) / calls
 
 
-def message_cost(messages: int = 300) -> float:
+def measure_message_seconds(messages: int = 300) -> float:
     """Return this process's seconds for a message to an actor and its answer."""
     import ray
 
@@ -219,24 +223,24 @@ def message_cost(messages: int = 300) -> float:
         ray.shutdown()
 
 
-def scenarios_per_transfer(at_once: int, rate: float) -> float:
+def compute_scenarios_per_transfer(concurrency: int, rate: float) -> float:
     """Return the number of scenarios that a worker with a given rate returns in one transfer; see `Worker.report`."""
-    ahead = at_once // 4 + 1
+    ahead = concurrency // 4 + 1
     return max(1.0, min(ahead - ahead // 2, rate * TRANSFER_INTERVAL))
 
 
-def simulated(workers: int, seconds: float, at_once: int, service: float) -> tuple[float, float, float]:
+def simulate(workers: int, seconds: float, concurrency: int, service: float) -> tuple[float, float, float]:
     """Simulate the whole plan in virtual time; return hours, the owner's load, and the workers' load.
 
     Args:
         workers: The number of workers.
         seconds: The duration of a conversation at a worker with its maximum concurrency.
-        at_once: The concurrent conversations of a worker.
+        concurrency: The concurrent conversations of a worker.
         service: Seconds that the owner spends on a scenario: transfer, merge, and its share of the messages.
     """
     left, owner_free, owner_busy, busy = PLAN, 0.0, 0.0, 0.0
     under_way: list[float] = []
-    places = workers * at_once
+    places = workers * concurrency
     for number in range(min(places, left)):
         # Conversations differ, so they do not end together.
         heapq.heappush(under_way, seconds * (0.5 + number % 97 / 97))
@@ -264,30 +268,31 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=192)
     parser.add_argument("--scenarios", type=int, default=40)
     parser.add_argument("--skip-served", action="store_true")
-    chosen = parser.parse_args()
-    if not chosen.skip_served:
+    arguments = parser.parse_args()
+    if not arguments.skip_served:
         print("served (answers per second, by the server's count):")
-        served(chosen)
-    found = asyncio.run(costs(chosen.scenarios))
-    message = message_cost()
+        measure_served(arguments)
+    costs = asyncio.run(measure_costs(arguments.scenarios))
+    message = measure_message_seconds()
     print("costs (milliseconds of processor time, of a judged PersonaLens dialogue):")
-    print(f"  played in {found.play * 1e3:.0f}, {found.calls:.0f} calls; leased in {found.leasing * 1e3:.2f} "
-          f"({found.sent / 1e3:.1f} kB), folded in {found.fold * 1e3:.2f} ({found.back / 1e3:.1f} kB)")  # fmt: skip
-    print(f"  a message to an actor and back {message * 1e3:.2f}; a part of the budget {found.lease * 1e6:.0f} µs")
+    print(f"  played in {costs.play * 1e3:.0f}, {costs.calls:.0f} calls; leased in {costs.leasing * 1e3:.2f} "
+          f"({costs.sent_bytes / 1e3:.1f} kB), "
+          f"folded in {costs.fold * 1e3:.2f} ({costs.returned_bytes / 1e3:.1f} kB)")  # fmt: skip
+    print(f"  a message to an actor and back {message * 1e3:.2f}; a part of the budget {costs.lease * 1e6:.0f} µs")
     # A call takes the latency, or its share of the worker's processor if that is the bottleneck.
-    at_once = 16
-    seconds = max(found.calls * chosen.latency, at_once * found.play)
-    rate_each = at_once / seconds
+    concurrency = 16
+    seconds = max(costs.calls * arguments.latency, concurrency * costs.play)
+    rate_each = concurrency / seconds
     each = (
-        found.leasing + found.fold + 2 * message / scenarios_per_transfer(at_once, rate_each)
+        costs.leasing + costs.fold + 2 * message / compute_scenarios_per_transfer(concurrency, rate_each)
     )  # a report, and the transfer in return
-    print(f"simulated ({PLAN:,} scenarios, {at_once} at once a worker, {seconds:.1f} s each there):")
+    print(f"simulated ({PLAN:,} scenarios, {concurrency} at once a worker, {seconds:.1f} s each there):")
     for workers in (1, 4, 16, 64, 256, 1000):
-        hours, owner, places = simulated(workers, seconds, at_once, each)
+        hours, owner, places = simulate(workers, seconds, concurrency, each)
         print(f"  {workers:5,} workers: {hours:7.2f} h, the owner at work {owner:.0%}, workers' places {places:.0%}")
-    lending = (found.lease + message) * rate_each * found.calls
+    lending = (costs.lease + message) * rate_each * costs.calls
     print(f"limits: the owner at {1 / (each * rate_each):,.0f} workers (leasing alone "
-          f"{1 / (found.leasing * rate_each):,.0f}, merging alone {1 / (found.fold * rate_each):,.0f}); "
+          f"{1 / (costs.leasing * rate_each):,.0f}, merging alone {1 / (costs.fold * rate_each):,.0f}); "
           f"the budget's lender, asked for each call near its end, at {1 / lending:,.0f}, for 64 calls at once "
           f"at {64 / lending:,.0f}")  # fmt: skip
 

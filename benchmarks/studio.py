@@ -27,34 +27,37 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
-_TIMEOUT = 300.0
-_EMPTY = """
+_TIMEOUT_SECONDS = 300.0
+_EMPTY_PAGE_SCRIPT = """
 from nicegui import ui
 ui.page("/")(lambda: ui.label("x").classes("body-like"))
 ui.run(port={port}, show=False, reload=False, tailwind=False)
 """
-_ROWS = "tbody tr"
+_ROW_SELECTOR = "tbody tr"
 PAGES = {
     "runs": ("/", "section.card"),
     "progress": ("/runs/many", "section.card"),
-    "scenarios, first page": ("/runs/many/scenarios", _ROWS),
-    "scenarios, a late page": ("/runs/many/scenarios?page={late}", _ROWS),
-    "scenarios, by state": ("/runs/many/scenarios?state=done", _ROWS),
-    "scenarios, by ending": ("/runs/many/scenarios?ended_by=user_terminated", _ROWS),
-    "scenarios, by a facet": ("/runs/many/scenarios?facet.user=user7", _ROWS),
-    "scenarios, sorted by a score": ("/runs/many/scenarios?sort=score:personalization&order=desc", _ROWS),
-    "scenarios, by a score and a fault": ("/runs/many/scenarios?min.personalization=2&fault=none", _ROWS),
+    "scenarios, first page": ("/runs/many/scenarios", _ROW_SELECTOR),
+    "scenarios, a late page": ("/runs/many/scenarios?page={late}", _ROW_SELECTOR),
+    "scenarios, by state": ("/runs/many/scenarios?state=done", _ROW_SELECTOR),
+    "scenarios, by ending": ("/runs/many/scenarios?ended_by=user_terminated", _ROW_SELECTOR),
+    "scenarios, by a facet": ("/runs/many/scenarios?facet.user=user7", _ROW_SELECTOR),
+    "scenarios, sorted by a score": ("/runs/many/scenarios?sort=score:personalization&order=desc", _ROW_SELECTOR),
+    "scenarios, by a score and a fault": ("/runs/many/scenarios?min.personalization=2&fault=none", _ROW_SELECTOR),
     "one of those sorted by a score": ("/runs/many/scenarios/900?sort=score:personalization", "a[rel=next]"),
     "conversation of 60 messages": ("/runs/long/scenarios/1", "#m60"),
 }
 """Addresses, and a selector for the loaded content; there are more than `late` pages."""
-ONCE = {
-    "by an expression, evaluated for each": ("/runs/many/scenarios?where=turns > 0 and personalization > 1", _ROWS),
-    "the next page of that": ("/runs/many/scenarios?where=turns > 0 and personalization > 1&page=2", _ROWS),
-    "by words, without the index": ("/runs/many/scenarios?said=alarm", _ROWS),
-    "by other words, with the index": ("/runs/many/scenarios?said=phone reset", _ROWS),
-    "report, computed": ("/runs/many/report", _ROWS),
-    "report, cached": ("/runs/many/report", _ROWS),
+SLOW_PAGES = {
+    "by an expression, evaluated for each": (
+        "/runs/many/scenarios?where=turns > 0 and personalization > 1",
+        _ROW_SELECTOR,
+    ),
+    "the next page of that": ("/runs/many/scenarios?where=turns > 0 and personalization > 1&page=2", _ROW_SELECTOR),
+    "by words, without the index": ("/runs/many/scenarios?search=alarm", _ROW_SELECTOR),
+    "by other words, with the index": ("/runs/many/scenarios?search=phone reset", _ROW_SELECTOR),
+    "report, computed": ("/runs/many/report", _ROW_SELECTOR),
+    "report, cached": ("/runs/many/report", _ROW_SELECTOR),
 }
 """Pages that are slow the first time and fast afterwards."""
 
@@ -73,44 +76,44 @@ def make_runs(folder: Path, scenarios: int) -> None:
         subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
     with closing(sqlite3.connect(folder / "many.db")) as connection, connection:
         for table, key in (("scenarios", "position"), ("outcomes", "scenario"), ("judgements", "scenario")):
-            _multiply(connection, table, key, scenarios)
+            _multiply_rows(connection, table, key, scenarios)
         connection.execute("UPDATE scenarios SET facets = json_set(facets, '$.user', 'user' || (position % 1500))")
 
 
-def _multiply(connection: sqlite3.Connection, table: str, key: str, times: int) -> None:
+def _multiply_rows(connection: sqlite3.Connection, table: str, key: str, count: int) -> None:
     """Copy a table's rows of scenario 0 to all others, with different ids and spread scores."""
     names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-    told = {key: "number", "id": "id || '-' || number", "score": "score * (1 + number % 7) / 7.0"}
-    values = ", ".join(told.get(name, name) for name in names)
+    expressions = {key: "number", "id": "id || '-' || number", "score": "score * (1 + number % 7) / 7.0"}
+    values = ", ".join(expressions.get(name, name) for name in names)
     connection.execute(
         "WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < ? - 1) "
         f"INSERT INTO {table} ({', '.join(names)}) SELECT {values} FROM numbers, {table} WHERE {key} = 0",
-        (times,),
+        (count,),
     )
 
 
 @contextmanager
-def started(command: list[str], folder: Path, pattern: str) -> Iterator[tuple[str, int]]:
+def serving(command: list[str], folder: Path, pattern: str) -> Iterator[tuple[str, int]]:
     """Start a server and wait until its log gives its address; yield the address and its process."""
     log = folder / f"log-{time.monotonic_ns()}.txt"
     environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "PYTHONUNBUFFERED": "1"}
     with log.open("w") as out:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=out)
     try:
-        deadline = time.monotonic() + _TIMEOUT
-        while not (found := re.search(pattern, log.read_text())) and time.monotonic() < deadline:
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        while not (match := re.search(pattern, log.read_text())) and time.monotonic() < deadline:
             if process.poll() is not None:
                 break
             time.sleep(0.1)
-        if found is None:
+        if match is None:
             raise SystemExit(log.read_text())
-        yield found[0], process.pid
+        yield match[0], process.pid
     finally:
         process.terminate()
         process.wait()
 
 
-def load_time(page: Page, url: str, selector: str, rounds: int) -> float:
+def measure_load_time(page: Page, url: str, selector: str, rounds: int) -> float:
     """Return the milliseconds until a page is loaded, the minimum of some rounds."""
     times = []
     for _ in range(rounds):
@@ -121,7 +124,7 @@ def load_time(page: Page, url: str, selector: str, rounds: int) -> float:
     return min(times)
 
 
-def resident(pid: int) -> float:
+def measure_resident_megabytes(pid: int) -> float:
     """Return the megabytes of resident memory of a process."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
@@ -134,31 +137,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scenarios", type=int, default=122_133)
     parser.add_argument("--rounds", type=int, default=5)
-    chosen = parser.parse_args()
-    if chosen.scenarios < 1000:
-        parser.error(f"--scenarios must be at least 1000, as the page of number 900 is opened, got {chosen.scenarios}")
+    arguments = parser.parse_args()
+    if arguments.scenarios < 1000:
+        parser.error(
+            f"--scenarios must be at least 1000, as the page of number 900 is opened, got {arguments.scenarios}"
+        )
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
-        make_runs(folder, chosen.scenarios)
-        (folder / "empty.py").write_text(_EMPTY.format(port=8791) + "\n")
+        make_runs(folder, arguments.scenarios)
+        (folder / "empty.py").write_text(_EMPTY_PAGE_SCRIPT.format(port=8791) + "\n")
         browser: Any = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page()
-        page.set_default_timeout(1000 * _TIMEOUT)
+        page.set_default_timeout(1000 * _TIMEOUT_SECONDS)
         command = [sys.executable, "-m", "dialoom", "studio", "many.db", "long.db", "--no-browser", "--trust"]
         empty_page = [sys.executable, "empty.py"]
-        with started(empty_page, folder, "NiceGUI ready"), started(command, folder, r"http://\S+") as (address, pid):
-            empty = load_time(page, "http://127.0.0.1:8791/", ".body-like", chosen.rounds)
+        with serving(empty_page, folder, "NiceGUI ready"), serving(command, folder, r"http://\S+") as (address, pid):
+            empty = measure_load_time(page, "http://127.0.0.1:8791/", ".body-like", arguments.rounds)
             page.goto(address)
-            before = resident(pid)
+            before = measure_resident_megabytes(pid)
             print(f"{'empty page':40} {empty:8.0f} ms    1.0")
-            told: dict[str, float] = {}
-            for what, (path, selector) in {**PAGES, **ONCE}.items():
-                rounds = 1 if what in ONCE else chosen.rounds
-                path = path.format(late=max(1, chosen.scenarios // 61))  # 2,002 for the full plan
-                told[what] = load_time(page, address.partition("/?")[0] + path, selector, rounds)
-                print(f"{what:40} {told[what]:8.0f} ms {told[what] / empty:6.1f}")
-            print(f"server: {before:.0f} MB before, {resident(pid):.0f} MB after all of them")
-            print(json.dumps({"scenarios": chosen.scenarios, "empty": empty, **told}))
+            timings: dict[str, float] = {}
+            for title, (path, selector) in {**PAGES, **SLOW_PAGES}.items():
+                rounds = 1 if title in SLOW_PAGES else arguments.rounds
+                path = path.format(late=max(1, arguments.scenarios // 61))  # 2,002 for the full plan
+                timings[title] = measure_load_time(page, address.partition("/?")[0] + path, selector, rounds)
+                print(f"{title:40} {timings[title]:8.0f} ms {timings[title] / empty:6.1f}")
+            print(f"server: {before:.0f} MB before, {measure_resident_megabytes(pid):.0f} MB after all of them")
+            print(json.dumps({"scenarios": arguments.scenarios, "empty": empty, **timings}))
         browser.close()
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.long_requests import Recalling, assistant, fixed, preference
+from benchmarks.long_requests import Recalling, assistant, make_fixed_turns, make_preference
 from dialoom import Budget, Run, play, resume
 from dialoom.runs.store.connections import open_for_reading
 from tests.conftest import REAL, ROOT, Command, needs_real_data
@@ -53,7 +53,7 @@ def test_long_conversation_is_stored_once(tmp_path: Path) -> None:
         for episode in run.episodes():
             said = [line.content for line in episode.outcome.messages]
             pair = episode.facets["pair"]
-            assert said[:-2] == [preference(pair), *(line.content for line in fixed(TURNS))]
+            assert said[:-2] == [make_preference(pair), *(line.content for line in make_fixed_turns(TURNS))]
             assert said[-2].startswith(f"q{pair} m{episode.facets['method']}")
     for column, table in (
         ("messages", "calls"),
@@ -73,7 +73,7 @@ async def test_request_of_a_long_call_is_shown_whole(tmp_path: Path) -> None:
     async with run.step(1) as stepper:
         (call,) = (await stepper.stops())[-1].calls
     said = [message["content"] for message in call.messages]
-    assert [said[0], *said[2:-1]] == [preference(0), *(line.content for line in fixed(TURNS))]
+    assert [said[0], *said[2:-1]] == [make_preference(0), *(line.content for line in make_fixed_turns(TURNS))]
 
 
 def test_uncounted_tokens_are_estimated_by_whole_requests(tmp_path: Path) -> None:

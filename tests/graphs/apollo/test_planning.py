@@ -17,7 +17,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from pydantic import ValidationError
 
 import dialoom
-from benchmarks.apollo_size import plan, tables_of, text_of
+from benchmarks.apollo_size import count_text_bytes, plan_samples, read_table_sizes
 from dialoom import Scenario
 from dialoom.graphs import Estimate, RecipeError
 from dialoom.graphs.apollo import RECIPE
@@ -62,8 +62,8 @@ def test_every_pair_has_every_length_and_framework(folder: Path) -> None:
 
 def test_plan_stores_shared_parts_once(tmp_path: Path) -> None:
     path = tmp_path / "plan.db"
-    assert plan(SAMPLE, path, length=("2k",)) == 54
-    assert dict(tables_of(path))["documents"] < 1.3 * text_of(SAMPLE)
+    assert plan_samples(SAMPLE, path, length=("2k",)) == 54
+    assert dict(read_table_sizes(path))["documents"] < 1.3 * count_text_bytes(SAMPLE)
 
 
 def test_sample_read_from_a_file_is_equal(folder: Path) -> None:
