@@ -12,14 +12,14 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 
 async def echo(messages: list[dict[str, str]]) -> str:
     """Reply from an async function; it gets the chat messages, with the setting's system message first."""
-    wish = messages[-1]["content"]
-    return f'Noted: "{wish}" I have taken care of that.'
+    request = messages[-1]["content"]
+    return f'Noted: "{request}" I have taken care of that.'
 
 
 def think(state: MessagesState) -> dict[str, Any]:
     """Add a first step, such as retrieval; anything that LangGraph can do is possible here."""
-    said = [message for message in state["messages"] if message.type == "human"]
-    return {"messages": [AIMessage(f"(the user has spoken {len(said)} times)")]}
+    user_messages = [message for message in state["messages"] if message.type == "human"]
+    return {"messages": [AIMessage(f"(the user has spoken {len(user_messages)} times)")]}
 
 
 def answer(state: MessagesState) -> dict[str, Any]:

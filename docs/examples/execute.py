@@ -10,29 +10,28 @@ from typing import Any
 import nbformat
 from nbclient import NotebookClient
 
-SECONDS = 600
-"""The timeout of a cell."""
+CELL_TIMEOUT_SECONDS = 600
 
 
-def saved(path: Path) -> Any:
-    """Return a notebook as stored in its file."""
+def read_notebook(path: Path) -> Any:
+    """Read a notebook from its file."""
     return nbformat.read(path, as_version=4)
 
 
-def executed(path: Path) -> Any:
-    """Return a notebook with new outputs, executed in a temporary folder; its file is not changed.
+def execute_notebook(path: Path) -> Any:
+    """Execute a notebook in a temporary folder and return it with its new outputs; its file is not changed.
 
     Raises:
         CellExecutionError: If a cell fails.
     """
-    notebook = saved(path)
+    notebook = read_notebook(path)
     with tempfile.TemporaryDirectory(prefix="dialoom-") as folder:
         resources = {"metadata": {"path": folder}}
-        NotebookClient(notebook, timeout=SECONDS, record_timing=False, resources=resources).execute()
+        NotebookClient(notebook, timeout=CELL_TIMEOUT_SECONDS, record_timing=False, resources=resources).execute()
     notebook.metadata.language_info = {"name": "python"}  # without the version of this interpreter
     return notebook
 
 
 if __name__ == "__main__":
-    for each in sys.argv[1:]:
-        nbformat.write(executed(Path(each)), each)
+    for path in sys.argv[1:]:
+        nbformat.write(execute_notebook(Path(path)), path)

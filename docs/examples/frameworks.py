@@ -10,14 +10,14 @@ def pydantic_ai_player(agent: Any) -> Callable[[Messages], Awaitable[str]]:
     """Return a player from a pydantic-ai `Agent`."""
     from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
 
-    def converted(message: dict[str, str]) -> Any:
+    def convert(message: dict[str, str]) -> Any:
         if message["role"] == "assistant":
             return ModelResponse([TextPart(message["content"])])
         part = SystemPromptPart if message["role"] == "system" else UserPromptPart
         return ModelRequest([part(message["content"])])
 
     async def reply(messages: Messages) -> str:
-        return str((await agent.run(message_history=list(map(converted, messages)))).output)
+        return str((await agent.run(message_history=[convert(message) for message in messages])).output)
 
     return reply
 
@@ -36,7 +36,7 @@ def smolagents_player(make_agent: Callable[[], Any]) -> Callable[[Messages], str
     """Return a player from a function that makes a smolagents agent; each reply is made by a new agent."""
 
     def reply(messages: Messages) -> str:
-        talk = "\n".join(f"{message['role']}: {message['content']}" for message in messages)
-        return str(make_agent().run(f"Reply to the last message of this conversation.\n\n{talk}"))
+        conversation = "\n".join(f"{message['role']}: {message['content']}" for message in messages)
+        return str(make_agent().run(f"Reply to the last message of this conversation.\n\n{conversation}"))
 
     return reply

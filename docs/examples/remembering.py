@@ -28,11 +28,11 @@ def answer(text: str, diet: str) -> str:
 async def remember(state: MessagesState, config: RunnableConfig, *, store: BaseStore) -> dict[str, Any]:
     """Store what the person says about their food, and use it in later conversations."""
     text = str(state["messages"][-1].content)
-    space = ("diets", config["configurable"]["user_id"])
-    if found := re.search(r"I eat only (\w+)", text):
-        await store.aput(space, "diet", {"is": found[1]})
-    kept = await store.aget(space, "diet")
-    return {"messages": [("ai", answer(text, kept.value["is"] if kept else ""))]}
+    namespace = ("diets", config["configurable"]["user_id"])
+    if match := re.search(r"I eat only (\w+)", text):
+        await store.aput(namespace, "diet", {"is": match[1]})
+    stored = await store.aget(namespace, "diet")
+    return {"messages": [("ai", answer(text, stored.value["is"] if stored else ""))]}
 
 
 async def forgetful(messages: list[dict[str, Any]]) -> str:
@@ -53,7 +53,7 @@ def play(folder: Path) -> dialoom.Report:
         dialoom.Agent(graph, stateful=True, name="with memory"),
         dialoom.Agent(forgetful, name="without"),
     ]
-    paths = [folder / f"{each.name}.db" for each in assistants]
+    paths = [folder / f"{assistant.name}.db" for assistant in assistants]
     people = [{"name": name} for name in ("Ann", "Bo", "Cem", "Dee")]
     for path, assistant in zip(paths, assistants, strict=True):
         dialoom.simulate(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from docs.examples.execute import executed, saved
+from docs.examples.execute import execute_notebook, read_notebook
 from tests.conftest import ROOT
 
 NOTEBOOK = ROOT / "docs" / "examples" / "first-steps.ipynb"
@@ -18,7 +18,7 @@ _TEXT = ("text/markdown", "text/html", "text/plain")
 @pytest.fixture(scope="module")
 def fresh() -> Any:
     """Return the notebook as executed now; it raises if a cell fails."""
-    return executed(NOTEBOOK)
+    return execute_notebook(NOTEBOOK)
 
 
 def outputs(notebook: Any) -> Iterator[tuple[str, str, Any]]:
@@ -44,7 +44,7 @@ def test_notebook_shows_tables_and_a_chart(fresh: Any) -> None:
 def test_saved_output_is_current(fresh: Any) -> None:
     texts = [
         sorted(each for each in outputs(notebook) if each[1] in (*_TEXT, "stdout"))
-        for notebook in (saved(NOTEBOOK), fresh)
+        for notebook in (read_notebook(NOTEBOOK), fresh)
     ]
     assert texts[0] == texts[1] and len(texts[0]) > 8
 
@@ -52,11 +52,13 @@ def test_saved_output_is_current(fresh: Any) -> None:
 def test_notebook_contains_nothing_machine_specific() -> None:
     text = NOTEBOOK.read_text(encoding="utf-8")
     assert not re.search(r"/(home|root|tmp|Users)/|dialoom-\w{8}\b|\d\d:\d\d:\d\d", text)
-    notebook = saved(NOTEBOOK)
+    notebook = read_notebook(NOTEBOOK)
     assert all("execution" not in cell["metadata"] for cell in notebook.cells)
 
 
 def test_links_of_the_notebook_resolve() -> None:
-    links = [link for cell in saved(NOTEBOOK).cells for link in re.findall(r"\]\((?!http)([^)#]+)", cell["source"])]
+    links = [
+        link for cell in read_notebook(NOTEBOOK).cells for link in re.findall(r"\]\((?!http)([^)#]+)", cell["source"])
+    ]
     assert len(links) > 4
     assert all((NOTEBOOK.parent / link).is_file() for link in links)

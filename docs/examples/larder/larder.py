@@ -29,15 +29,15 @@ from dialoom.prompts import FunctionCall
 from dialoom.roles.offline import Draws, MarkedRequest, ToolTurn, understudy
 
 
-def definition(name: str, says: str, parameter: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the definition of a tool with one parameter, in the form of chat models."""
+def define_tool(name: str, description: str, parameter: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the definition of a tool with one parameter, as chat models expect it."""
     parameters = {"type": "object", "properties": {parameter: schema}, "required": [parameter]}
-    return {"type": "function", "function": {"name": name, "description": says, "parameters": parameters}}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
 
 TOOLS = (
-    definition("count_jars", "How many jars stand on a shelf.", "shelf", {"type": "string"}),
-    definition("order_jars", "Orders jars.", "count", {"type": "integer", "minimum": 1}),
+    define_tool("count_jars", "How many jars stand on a shelf.", "shelf", {"type": "string"}),
+    define_tool("order_jars", "Orders jars.", "count", {"type": "integer", "minimum": 1}),
 )
 
 
@@ -54,16 +54,16 @@ class Larder(Scenario):
     wanted: int
 
 
-def answer(larder: Larder, call: FunctionCall) -> dict[str, Any]:
+def run_tool(larder: Larder, call: FunctionCall) -> dict[str, Any]:
     """Return a tool's output; for an invalid call it describes the error, so that the model can correct it."""
     try:
-        given = json.loads(call["arguments"])
+        arguments = json.loads(call["arguments"])
         if call["name"] == "count_jars":
-            return {"jars": larder.shelves[given["shelf"]]}
+            return {"jars": larder.shelves[arguments["shelf"]]}
         if call["name"] == "order_jars":
-            return {"ordered": int(given["count"])}
+            return {"ordered": int(arguments["count"])}
     except (ValueError, TypeError, KeyError) as error:
-        return {"error": f"{call['arguments']} does not do: {type(error).__name__} {error}"}
+        return {"error": f"{call['arguments']} is invalid: {type(error).__name__} {error}"}
     return {"error": f"there is no tool {call['name']!r}; there are count_jars and order_jars"}
 
 
@@ -72,11 +72,11 @@ async def clerk(state: DialogueState, scene: Scene) -> dict[str, Any]:
     larder: Larder = scene.scenario
 
     async def run(call: FunctionCall) -> str:
-        return json.dumps(answer(larder, call))
+        return json.dumps(run_tool(larder, call))
 
-    said_before = utterances(state["messages"])
-    asked = {"shelves": list(larder.shelves), "wanted": larder.wanted, "history": said_before}
-    reply = await scene.act("larder/clerk", TOOLS, run, **asked)
+    history = utterances(state["messages"])
+    inputs = {"shelves": list(larder.shelves), "wanted": larder.wanted, "history": history}
+    reply = await scene.act("larder/clerk", TOOLS, run, **inputs)
     done = acted(reply, len(state["messages"]), "clerk")
     goes_on = calls_of(done[-1]) and len(state["messages"]) < 19
     return {"messages": done, "ended_by": "" if goes_on else "finished"}
@@ -85,16 +85,16 @@ async def clerk(state: DialogueState, scene: Scene) -> dict[str, Any]:
 async def tools(state: DialogueState, scene: Scene) -> dict[str, Any]:
     """Run the tool calls, in a node of its own so that a checkpoint stores their outputs."""
     messages = state["messages"]
-    outputs = [json.dumps(answer(scene.scenario, call)) for call in calls_of(messages[-1])]
-    answered = zip(calls_of(messages[-1]), outputs, strict=True)
-    return {"messages": [tool_said(*each, len(messages) + place) for place, each in enumerate(answered)]}
+    outputs = [json.dumps(run_tool(scene.scenario, call)) for call in calls_of(messages[-1])]
+    results = zip(calls_of(messages[-1]), outputs, strict=True)
+    return {"messages": [tool_said(*each, len(messages) + place) for place, each in enumerate(results)]}
 
 
 def is_stocked(stocktaking: Conversation) -> bool:
     """Return whether the only order was for exactly the missing jars."""
     larder: Larder = stocktaking.scenario
     ordered = [
-        answer(larder, call).get("ordered") for call, _ in stocktaking.tool_results if call["name"] == "order_jars"
+        run_tool(larder, call).get("ordered") for call, _ in stocktaking.tool_results if call["name"] == "order_jars"
     ]
     return ordered == [larder.wanted - sum(larder.shelves.values())]
 
@@ -139,11 +139,11 @@ RECIPE = Stocktaking()
 @understudy("larder", "clerk")
 def play_clerk(request: MarkedRequest, _draws: Draws) -> ToolTurn:
     """Count shelf by shelf, order, and say so, from what the request shows."""
-    counted = [json.loads(line.text) for line in request.lines if line.speaker == "tool"]
+    results = [json.loads(line.text) for line in request.lines if line.speaker == "tool"]
     shelves = request.inputs["shelves"]
-    if len(counted) < len(shelves):
-        return ToolTurn(calls=(("count_jars", json.dumps({"shelf": shelves[len(counted)]})),))
-    if "ordered" in counted[-1]:
-        return ToolTurn(f"I have ordered {counted[-1]['ordered']} jars.")
-    missing = request.inputs["wanted"] - sum(each["jars"] for each in counted)
+    if len(results) < len(shelves):
+        return ToolTurn(calls=(("count_jars", json.dumps({"shelf": shelves[len(results)]})),))
+    if "ordered" in results[-1]:
+        return ToolTurn(f"I have ordered {results[-1]['ordered']} jars.")
+    missing = request.inputs["wanted"] - sum(result["jars"] for result in results)
     return ToolTurn(calls=(("order_jars", json.dumps({"count": missing})),))

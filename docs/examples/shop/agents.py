@@ -14,14 +14,14 @@ def graph(tools: list[Any]) -> Any:
     """Return a graph that refunds the order and says so; fixed rules replace a model's decisions."""
 
     async def think(state: MessagesState) -> dict[str, Any]:
-        words = " ".join(str(each.content) for each in state["messages"] if each.type == "human")
-        order = re.findall(r"order (\w\d)", words)[-1]
+        user_text = " ".join(str(each.content) for each in state["messages"] if each.type == "human")
+        order = re.findall(r"order (\w\d)", user_text)[-1]
         if isinstance(state["messages"][-1], ToolMessage):
             return {"messages": [AIMessage(f"Order {order} is refunded.")]}
         call = {"name": "refund", "args": {"order_id": order}, "id": "1"}
         return {"messages": [AIMessage("", tool_calls=[call])]}
 
-    async def after(state: MessagesState) -> str:
+    async def route(state: MessagesState) -> str:
         last = state["messages"][-1]
         return "tools" if isinstance(last, AIMessage) and last.tool_calls else END
 
@@ -29,6 +29,6 @@ def graph(tools: list[Any]) -> Any:
     builder.add_node("think", think)
     builder.add_node("tools", ToolNode(tools))
     builder.add_edge(START, "think")
-    builder.add_conditional_edges("think", after, ["tools", END])
+    builder.add_conditional_edges("think", route, ["tools", END])
     builder.add_edge("tools", "think")
     return builder.compile()

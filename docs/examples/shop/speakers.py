@@ -19,25 +19,28 @@ async def customer(messages: list[Message]) -> str:
 
 async def honest(messages: list[Message], tools: list[dict[str, Any]]) -> Message:  # noqa: ARG001
     """Look the order up, refund it, and say so."""
-    order = _order(messages)
-    done = sum(message["role"] == "tool" for message in messages)
-    if done == 2:
+    order = _find_order(messages)
+    calls_made = sum(message["role"] == "tool" for message in messages)
+    if calls_made == 2:
         return {"content": f"Order {order} is refunded."}
-    return {"content": "", "tool_calls": [{"name": ("look_up", "refund")[done], "arguments": {"order_id": order}}]}
+    return {
+        "content": "",
+        "tool_calls": [{"name": ("look_up", "refund")[calls_made], "arguments": {"order_id": order}}],
+    }
 
 
 async def liar(messages: list[Message], tools: list[dict[str, Any]]) -> str:  # noqa: ARG001
     """Claim that the order is refunded, and do nothing."""
-    return f"Order {_order(messages)} is refunded."
+    return f"Order {_find_order(messages)} is refunded."
 
 
 async def naive(messages: list[Message]) -> str:
     """Judge by the assistant's words."""
-    talk = messages[0]["content"]
-    return json.dumps({"explanation": "The assistant says so.", "verdict": "is refunded" in talk})
+    conversation = messages[0]["content"]
+    return json.dumps({"explanation": "The assistant says so.", "verdict": "is refunded" in conversation})
 
 
-def _order(messages: list[Message]) -> str:
+def _find_order(messages: list[Message]) -> str:
     """Return the number of the order that the customer has named."""
-    named = re.findall(r"order (\w\d)", " ".join(each["content"] for each in messages if each["role"] == "user"))
-    return str(named[-1])
+    user_text = " ".join(message["content"] for message in messages if message["role"] == "user")
+    return str(re.findall(r"order (\w\d)", user_text)[-1])

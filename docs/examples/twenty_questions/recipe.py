@@ -29,7 +29,7 @@ class Secret(Scenario):
     questions: int
 
 
-def found(_game: Secret, messages: list[BaseMessage]) -> str:
+def find_end(_game: Secret, messages: list[BaseMessage]) -> str:
     """Return `found` if the keeper says that the word was found, otherwise an empty text."""
     return "found" if messages[-1].name == "keeper" and "found" in str(messages[-1].content).lower() else ""
 
@@ -43,7 +43,7 @@ class TwentyQuestions(DialogueRecipe):
     templates = Path(__file__).parent / "prompts"
     options_type = Options
     scenario_type = Secret
-    turns = Turns(("guesser", "keeper"), "questions", until=found, unit="question", limit_reason="out_of_questions")
+    turns = Turns(("guesser", "keeper"), "questions", until=find_end, unit="question", limit_reason="out_of_questions")
     judges = [Judge("honesty", prompt="twenty_questions/judge", target="keeper")]
     checks = [Check("found", lambda game: game.outcome.ended_by == "found", target="guesser")]
 
@@ -64,21 +64,21 @@ def play_keeper(request: MarkedRequest, draws: Draws) -> str:
     word, question = request.part("word"), (request.said_by("user") or [""])[-1]
     if word in question:
         return WORDS.say("keeper.found", draws)
-    known = any(trait in question for trait in WORDS.get(f"things.{word}", []))
-    return WORDS.say("keeper.yes" if known else "keeper.no", draws)
+    is_true = any(trait in question for trait in WORDS.get(f"things.{word}", []))
+    return WORDS.say("keeper.yes" if is_true else "keeper.no", draws)
 
 
 @understudy("twenty_questions", "guesser")
 def play_guesser(request: MarkedRequest, draws: Draws) -> str:
     """Ask about a trait that is still open, until one word is left."""
-    things, asked = dict(WORDS.get("things")), set()
+    words, asked = dict(WORDS.get("things")), set()
     for question, reply in zip(request.said_by("assistant"), request.said_by("user"), strict=False):
         asked.add(trait := (heard(WORDS.get("guesser.ask"), question) or {}).get("trait", ""))
-        things = {name: traits for name, traits in things.items() if (trait in traits) == reply.startswith("Yes")}
-    untold = sorted({trait for traits in things.values() for trait in traits} - asked)
-    if len(things) > 1 and untold:
-        return WORDS.say("guesser.ask", draws, {"trait": draws.pick(untold)})
-    return WORDS.say("guesser.guess", draws, {"word": next(iter(things), "nothing")})
+        words = {name: traits for name, traits in words.items() if (trait in traits) == reply.startswith("Yes")}
+    open_traits = sorted({trait for traits in words.values() for trait in traits} - asked)
+    if len(words) > 1 and open_traits:
+        return WORDS.say("guesser.ask", draws, {"trait": draws.pick(open_traits)})
+    return WORDS.say("guesser.guess", draws, {"word": next(iter(words), "nothing")})
 
 
 @understudy("twenty_questions", "judge")
