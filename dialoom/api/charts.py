@@ -11,8 +11,8 @@ from dialoom.graphs import Chart, Estimate, Series, Table, Tally
 from dialoom.graphs.tables.table import Cell, build_charts
 from dialoom.outputs import binary_output
 from dialoom.runs.errors import RunError
-from dialoom.runs.report import HOW_TO_INSTALL, can_draw
-from dialoom.runs.report.drawing import KINDS, draw
+from dialoom.runs.report import INSTALL_COMMAND, can_draw
+from dialoom.runs.report.drawing import IMAGE_KINDS, draw
 from dialoom.settings import PathLike
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ def chart(
     """
     target = Path(path)
     kind = target.suffix[1:].lower()
-    if kind not in KINDS:
+    if kind not in IMAGE_KINDS:
         raise RunError(f"path must end in .png, .svg or .pdf, got {str(path)!r}", setting="path")
     if not can_draw():
-        raise RunError(f"matplotlib is not installed: {HOW_TO_INSTALL}")
+        raise RunError(f"matplotlib is not installed: {INSTALL_COMMAND}")
     names, groups = ([each] if isinstance(each, str) else [*each] for each in (values, by))
     if over is not None and over in groups:
         raise RunError(f"over: {over!r} is also in by; give it only once", setting="over")

@@ -16,8 +16,8 @@ from xml.etree import ElementTree
 from dialoom.graphs import Episode
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
-from dialoom.runs.report.differences import subject_of
-from dialoom.runs.report.requirements import Checked, Requirement, accepted, check_outcome
+from dialoom.runs.report.differences import format_subject
+from dialoom.runs.report.requirements import Requirement, RequirementResult, check_outcome, parse_allowed
 from dialoom.runs.stepping import Case, ReplayResult, read_case
 from dialoom.runs.stepping import replay as play_case
 from dialoom.settings import ModelLike, PathLike, prompt_sets
@@ -124,7 +124,7 @@ def require_of_replay(
     *,
     is_confident: bool = False,
     allow: Collection[str] = (),
-) -> list[Checked]:
+) -> list[RequirementResult]:
     """Check requirements on the scores of a replay, and return whether they are met.
 
     Raises:
@@ -262,7 +262,7 @@ class Expectation:
             )
         return self._met(found)
 
-    def _met(self, found: Sequence[Checked]) -> Expectation:
+    def _met(self, found: Sequence[RequirementResult]) -> Expectation:
         unmet = [each for each in found if not each.is_met]
         if not unmet:
             return self
@@ -294,14 +294,14 @@ def expect(
         judging: The set of judgements; by default the oldest.
         where: Only scenarios that match this expression.
     """
-    return Expectation(of, tuple(sorted(accepted(allow))), judging, where)
+    return Expectation(of, tuple(sorted(parse_allowed(allow))), judging, where)
 
 
 _MOST_LINES = 40
 
 
 def worst_conversation(
-    of: RunReader | ReplayResult, unmet: Checked, judging: str | None = None, where: str | None = None
+    of: RunReader | ReplayResult, unmet: RequirementResult, judging: str | None = None, where: str | None = None
 ) -> str:
     """Return the conversation with the worst score of a requirement's metric, as text; empty if nothing was scored.
 
@@ -311,7 +311,7 @@ def worst_conversation(
     worst: tuple[float, Episode, str] | None = None
     for episode in episodes:
         for each in episode.outcome.judgements:
-            if unmet.metric not in (each.metric, f"{each.metric} ({each.target})", subject_of(each)):
+            if unmet.metric not in (each.metric, f"{each.metric} ({each.target})", format_subject(each)):
                 continue
             rank = float("-inf") if each.score is None else (-1 if unmet.is_upper else 1) * float(each.score)
             if worst is None or rank < worst[0]:
@@ -325,7 +325,7 @@ def worst_conversation(
     return harmless("\n".join([f"the worst conversation, {episode.id}: {score}", *left, *lines[-_MOST_LINES:]]))
 
 
-def junit(name: str, found: Sequence[Checked], worst: Sequence[str]) -> str:
+def junit(name: str, found: Sequence[RequirementResult], worst: Sequence[str]) -> str:
     """Return checked requirements as JUnit XML, with one test case for each.
 
     Args:
@@ -344,7 +344,7 @@ def junit(name: str, found: Sequence[Checked], worst: Sequence[str]) -> str:
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def markdown_summary(name: str, found: Sequence[Checked], worst: Sequence[str]) -> str:
+def markdown_summary(name: str, found: Sequence[RequirementResult], worst: Sequence[str]) -> str:
     """Return checked requirements as Markdown for a pull request; the arguments are those of `junit`."""
     met = sum(each.is_met for each in found)
     lines = [f"### {markdown_code(name)}: {met} of {len(found)} requirements met", ""]

@@ -18,7 +18,7 @@ from dialoom.runs.export import ExportRequest, Soundness, write
 from dialoom.runs.export.rows import named
 from dialoom.runs.reading.conversations import find_faulty_calls
 from dialoom.runs.reading.scenarios import mean_scores, select_episodes
-from dialoom.runs.report.reported import OFFLINE, offline_roles
+from dialoom.runs.report.reported import OFFLINE_COLUMN, offline_roles
 from dialoom.runs.store import RunFile
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[
             "error": episode.error,
             "branch": episode.branch.name if episode.branch else None,
             "lines": len(episode.outcome.messages),
-            OFFLINE: offline,
+            OFFLINE_COLUMN: offline,
             "faults": None if episode.outcome.faults is None else count_dialogue_faults(episode.outcome.faults),
         }
         last = {} if world is None else {ENVIRONMENT: json.dumps(decode_snapshot(world), ensure_ascii=False)}
@@ -113,7 +113,7 @@ def _judgements(run: RunFile, judging: str | None, where: str | None) -> Iterato
         for judgement in episode.outcome.judgements:
             score = None if judgement.score is None else float(judgement.score)
             facets = _beside(_ALWAYS["judgements"], "facet", episode.facets)
-            own = {**judgement.model_dump(), "score": score, OFFLINE: offline}
+            own = {**judgement.model_dump(), "score": score, OFFLINE_COLUMN: offline}
             yield {"number": number, **named(episode), **facets, **own}
 
 
@@ -138,7 +138,11 @@ def _calibrated(run: RunFile, labels: Path | None, judging: str | None, where: s
     for each in calibrate_scores(run, labels, judging, where):
         alone = {"alone": each.labels_only.mean, "alone_low": each.labels_only.low, "alone_high": each.labels_only.high}
         own = {"mean": each.mean.mean, "low": each.mean.low, "high": each.mean.high, "n": each.mean.n}
-        counts = {"effective": each.effective_labels, "more": each.additional_labels, OFFLINE: _offline(run, judging)}
+        counts = {
+            "effective": each.effective_labels,
+            "more": each.additional_labels,
+            OFFLINE_COLUMN: _offline(run, judging),
+        }
         judge = each.judge.mean if isinstance(each.judge, Estimate) else each.judge
         yield {**each.group._asdict(), "labels": each.labels, "judge": judge, **own, **alone, **counts}
 

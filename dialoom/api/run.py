@@ -34,9 +34,9 @@ from dialoom.runs.reading.scenarios import (
 )
 from dialoom.runs.reading.search_index import ignore_progress
 from dialoom.runs.report import Report
-from dialoom.runs.report.health import Health, health_of
-from dialoom.runs.report.reported import reported_runs
-from dialoom.runs.report.requirements import Checked, Requirement, required
+from dialoom.runs.report.health import Health, assess_health
+from dialoom.runs.report.reported import label_runs
+from dialoom.runs.report.requirements import Requirement, RequirementResult, check_requirements
 from dialoom.runs.store import (
     CheckErrors,
     Choices,
@@ -532,7 +532,7 @@ class RunReader:
         Raises:
             StoreError: If there is no such set.
         """
-        return self._read(lambda file: health_of(reported_runs([file], file.recipe, judging)[0], None, most))
+        return self._read(lambda file: assess_health(label_runs([file], file.recipe, judging)[0], None, most))
 
     def position(self, scenario: str | int) -> int:
         """Return the position of a scenario in the plan, from 0; `scenario` is as for `episode`.
@@ -597,7 +597,7 @@ class RunReader:
         allow_different_users: bool = False,
         judging: str | None = None,
         where: str | None = None,
-    ) -> list[Checked]:
+    ) -> list[RequirementResult]:
         """Check requirements on the scores, and return for each whether it is met, with value, interval and reasons.
 
         Args:
@@ -629,7 +629,7 @@ class RunReader:
             for each in filter(None, (file, other)):
                 opened.enter_context(each.snapshot())
             arguments = metrics, judging, where, is_confident, allow, allow_different_users
-            return required(file, requirements, other, *arguments)
+            return check_requirements(file, requirements, other, *arguments)
 
     def describe(
         self,

@@ -18,9 +18,9 @@ from dialoom.inputs import DataError, is_sqlite
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.conversations import iter_items
-from dialoom.runs.report.health import health_of, health_table
-from dialoom.runs.report.report import markdown
-from dialoom.runs.report.reported import add_offline_column, reported_runs
+from dialoom.runs.report.health import assess_health, health_table
+from dialoom.runs.report.report import render_markdown
+from dialoom.runs.report.reported import add_offline_column, label_runs
 from dialoom.runs.store import RunFile
 from dialoom.runs.store.connections import copy_run
 from dialoom.settings import PathLike, Players, PlayerSettings, part
@@ -56,7 +56,7 @@ class JudgeTrial:
         return f"<JudgeTrial: {', '.join(table.name for table in self.tables)}>"
 
     def __str__(self) -> str:
-        return markdown(self.tables, "Trial of a judge")
+        return render_markdown(self.tables, "Trial of a judge")
 
     _repr_markdown_ = __str__
 
@@ -242,8 +242,8 @@ def _tables(run: RunFile, names: Sequence[str], labels: Labels) -> Iterator[Tabl
 
     several = len(names) > 1
     for name in names:
-        reported = reported_runs([run], run.recipe, name)
-        if not (health := health_of(reported[0], None)):
+        reported = label_runs([run], run.recipe, name)
+        if not (health := assess_health(reported[0], None)):
             raise RunError(f"{name} judged no labelled conversation, so there is nothing to compare")
         made = [*health_table(health, several=False), kappa_table(compute_agreement(run, labels, judging=name))]
         for table in made:

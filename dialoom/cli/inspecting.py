@@ -23,7 +23,7 @@ from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.errors import TrustError
 from dialoom.runs.reading.scenarios import scores_by_metric
 from dialoom.runs.reading.search_index import extract_snippet
-from dialoom.runs.report.differences import subject_of
+from dialoom.runs.report.differences import format_subject
 from dialoom.runs.report.health import Health, health_by_subject
 from dialoom.runs.store import OWN_JUDGEMENTS, CommonCall, JudgementSet, RecordedEpisode, Status, Usage
 from dialoom.text import rounded
@@ -340,14 +340,16 @@ def _print_episode(
         console.print(line)
     for judgement in episode.outcome.judgements:
         of = judgement.target if judgement.turn is None else f"{judgement.target}, turn {judgement.turn}"
-        mark = failing[what].marks if (what := subject_of(judgement)) in failing else ""
+        mark = failing[what].marks if (what := format_subject(judgement)) in failing else ""
         score = judgement.status if judgement.score is None else f"{judgement.score}{mark}"
         parts = (f" ({of}): ", (score, "bold"), " ", (_indented(judgement.explanation), "dim"))
         console.print(Text.assemble("  ", (judgement.metric, "bold"), *parts))
-    judged = {subject_of(judgement) for judgement in episode.outcome.judgements}
+    judged = {format_subject(judgement) for judgement in episode.outcome.judgements}
     for what, each in failing.items():
         if what in judged:
-            console.print(f"  {each.marks} The judge of {each.shown} fails a check: {'; '.join(each.failures())}.")
+            console.print(
+                f"  {each.marks} The judge of {each.display_name} fails a check: {'; '.join(each.failures())}."
+            )
 
 
 def _common_calls(common: Sequence[CommonCall]) -> Iterator[str]:

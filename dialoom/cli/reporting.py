@@ -17,7 +17,7 @@ from dialoom.graphs import Table
 from dialoom.graphs.tables.statistics import is_interval_note
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
-from dialoom.runs.report import HOW_TO_INSTALL, NO_ROWS, Report, can_draw, texts_of
+from dialoom.runs.report import EMPTY_TABLE, INSTALL_COMMAND, Report, can_draw, format_rows
 from dialoom.runs.report.cost import cost_table
 from dialoom.runs.store import RunStore
 
@@ -123,7 +123,7 @@ def write_report(found: Report, out: Path) -> None:
     markdown, page, *others = found.write(out, has_charts=has_charts)
     say(f"{page}: open it in a browser")
     if not has_charts:
-        say(f"no charts were drawn, because matplotlib is not installed: {HOW_TO_INSTALL}")
+        say(f"no charts were drawn, because matplotlib is not installed: {INSTALL_COMMAND}")
     say_lines((markdown, *others))
     if had_files:
         say(f"the earlier report in {out} is replaced")
@@ -139,7 +139,7 @@ def print_tables(tables: Iterable[Table]) -> None:
         console.print(table.title, style="bold")
         for warning in table.headnotes:
             console.print(f"  {warning}", style="yellow")
-        for piece in _pieces(table, console) if table.rows else [f"  {NO_ROWS}"]:
+        for piece in _pieces(table, console) if table.rows else [f"  {EMPTY_TABLE}"]:
             console.print(piece)
         for note in table.footnotes:
             if note not in noted:
@@ -154,7 +154,7 @@ def _pieces(table: Table, console: Console) -> Iterator[RichTable]:
     A file or a pipe has no width and gets the whole table.
     """
     width = console.width if console.is_terminal else _ENDLESS
-    rows = list(texts_of(table))
+    rows = list(format_rows(table))
     keys = _key_columns(table)
     rest = list(range(len(keys), len(table.columns)))
     while True:

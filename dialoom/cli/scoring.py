@@ -10,7 +10,7 @@ from dialoom import ascorecard, open_scorecard
 from dialoom.api.operation_settings import JudgeSettings
 from dialoom.inputs import read_text
 from dialoom.runs.errors import RunError
-from dialoom.runs.report import HOW_TO_INSTALL, can_draw
+from dialoom.runs.report import INSTALL_COMMAND, can_draw
 from dialoom.runs.scorecard import DEFAULT_SUITE, PROVENANCE_TABLES, Scorecard, shipped_suites
 
 from .errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED
@@ -77,4 +77,4 @@ def _show(card: Scorecard) -> None:
 def _print_written(card: Scorecard, folder: Path) -> None:
     say(f"the page is {folder / 'index.html'}")
     if card.report.charts and not can_draw():
-        say(f"no charts were drawn, because matplotlib is not installed: {HOW_TO_INSTALL}")
+        say(f"no charts were drawn, because matplotlib is not installed: {INSTALL_COMMAND}")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dialoom.graphs import Chart, Estimate, Series, Table
-from dialoom.runs.report import text_of
+from dialoom.runs.report import format_cell
 from dialoom.text import rounded
 
 _COLOURS = ("#2a8c82", "#d0743c", "#5b7fc7", "#b8589a", "#8a9a3b", "#c2a01e", "#7a7d84")
@@ -161,7 +161,7 @@ def build_small_chart(table: Table, column: int, keys: Sequence[str]) -> dict[st
         if not isinstance(cell, Estimate):
             continue
         low, high = cell.low, cell.high
-        shown = [key, f"{name}: {text_of(cell, title, table.decimals.get(name))}"]
+        shown = [key, f"{name}: {format_cell(cell, title, table.decimals.get(name))}"]
         points.append({"value": [factor * cell.mean, key], "tooltip": {"formatter": _escape("\n".join(shown))}})
         if low is not None and high is not None:
             intervals.append([{"coord": [factor * low, key]}, {"coord": [factor * high, key]}])

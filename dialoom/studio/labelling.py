@@ -16,8 +16,8 @@ from dialoom.graphs.check import select_judged_messages
 from dialoom.runs.agreement import LabelProgress, Scale, Scales, StoredLabel, kappa_table
 from dialoom.runs.errors import StoreError
 from dialoom.runs.reading.conversations import Conversation, Item
-from dialoom.runs.report import texts_of
-from dialoom.runs.report.differences import subject_of
+from dialoom.runs.report import format_rows
+from dialoom.runs.report.differences import format_subject
 from dialoom.runs.report.health import Health
 from dialoom.runs.store import JudgementSet
 from dialoom.text import counted
@@ -116,7 +116,7 @@ def format_judgement(judgement: Judgement) -> str:
 
 def format_badge(judgement: Judgement, health: Mapping[str, Health]) -> tuple[str, str]:
     """Return a judgement's score, marked if its judge fails a check, and the reasons."""
-    judge = health.get(subject_of(judgement))
+    judge = health.get(format_subject(judgement))
     if judge is None or not judge.marks:
         return format_judgement(judgement), ""
     return f"{format_judgement(judgement)}{judge.marks}", f"This judge fails a check: {'; '.join(judge.failures())}"
@@ -324,7 +324,7 @@ def add_agreement(run: Run, judging: str | None, title: str = "Agreement so far"
     async def fill() -> None:
         table = kappa_table(await asyncio.to_thread(run.agreement, judging=judging))
         with element("div", "scroll"), element("table", "data"):
-            for number, row in enumerate([table.columns, *texts_of(table)]):
+            for number, row in enumerate([table.columns, *format_rows(table)]):
                 with element("tr"):
                     for cell in row:
                         text("td", str(cell)) if number else text("th", str(cell), scope="col")

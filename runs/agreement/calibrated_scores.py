@@ -15,15 +15,15 @@ from dialoom.graphs.tables.table import Cell
 from dialoom.grouping import grouped
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.conversations import Group
-from dialoom.runs.report.differences import differing_users
-from dialoom.runs.report.health import health_of, mark_doubtful
+from dialoom.runs.report.differences import find_differing_users
+from dialoom.runs.report.health import assess_health, mark_doubtful
 from dialoom.runs.report.reported import (
     ReportedRun,
     add_offline_column,
+    collect_content_notes,
     different_users_warning,
-    notes_on_content,
-    reported_runs,
-    with_different_users,
+    label_runs,
+    title_with_user_differences,
 )
 from dialoom.runs.store import RunFile
 
@@ -124,7 +124,7 @@ def calibration_tables(
     """
     if labels and len(labels) != len(runs):
         raise RunError(f"labels: {len(labels)} files for {len(runs)} runs; give one for each, in order")
-    reported = reported_runs(runs, runs[0].recipe, judging)
+    reported = label_runs(runs, runs[0].recipe, judging)
     scales = [*scales]
     scored = [
         _read_scored_run(*each, where, scales) for each in zip(reported, labels or [None] * len(runs), strict=True)
@@ -132,7 +132,7 @@ def calibration_tables(
     several = len(runs) > 1
     rows = [row for each in scored for row in _calibrate_groups(each)]
     tables = [_build_table("calibrated", "Calibrated scores", rows, several, is_difference=False)]
-    differing = differing_users(reported, runs[0].recipe) if several else {}
+    differing = find_differing_users(reported, runs[0].recipe) if several else {}
     compared = [each for each in scored[1:] if allow_different_users or each.label not in differing]
     if not allow_different_users:
         notes = (different_users_warning(label, reported[0].label, what) for label, what in differing.items())
@@ -140,13 +140,13 @@ def calibration_tables(
     if several and (rows := [row for each in compared for row in _compare_runs(scored[0], each)]):
         title = f"Calibrated differences from {reported[0].label}"
         if allow_different_users:
-            title = with_different_users(title, itertools.chain.from_iterable(differing.values()))
+            title = title_with_user_differences(title, itertools.chain.from_iterable(differing.values()))
         tables.append(_build_table("calibrated-differences", title, rows, several, is_difference=True))
     verdicts = {str(group) for each in scored for group, scale in each.scales.items() if scale.is_verdict}
     for table in tables:
         table.shares = dict.fromkeys(verdicts, _MEAN_COLUMNS)
-    mark_doubtful(tables[:1], [one for each in reported for one in health_of(each, where)], several, only=["judge"])
-    notes_below = [*(note for each in scored for note in each.notes), *notes_on_content(reported, where)]
+    mark_doubtful(tables[:1], [one for each in reported for one in assess_health(each, where)], several, only=["judge"])
+    notes_below = [*(note for each in scored for note in each.notes), *collect_content_notes(reported, where)]
     for table in tables:
         table.notes += filter(None, notes_below)
     return add_offline_column(tables, reported)
@@ -156,7 +156,7 @@ def calibrate_scores(
     run: RunFile, labels: Path | None, judging: str | None, where: str | None
 ) -> list[CalibratedScore]:
     """Return the calibrated means of one run; see `calibration_tables`."""
-    (reported,) = reported_runs([run], run.recipe, judging)
+    (reported,) = label_runs([run], run.recipe, judging)
     return [*_calibrate_groups(_read_scored_run(reported, labels, where, ()))]
 
 

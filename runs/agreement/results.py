@@ -27,7 +27,7 @@ from dialoom.runs.report.rater_agreement import (
     observed_agreement,
     require_statistics,
 )
-from dialoom.runs.report.reported import offline_note, reported_runs
+from dialoom.runs.report.reported import label_runs, offline_note
 from dialoom.runs.store import RunFile
 from dialoom.text import counted
 
@@ -193,7 +193,7 @@ def compute_agreement(
         tuple(each for each in disagreements if each.group in rows),
         earlier,
         unjudged,
-        offline_note(reported_runs([run], recipe, judging)),
+        offline_note(label_runs([run], recipe, judging)),
     )
 
 

@@ -13,8 +13,8 @@ from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
 from dialoom.runs.export import Exported, ExportRequest, write
 from dialoom.runs.export.pushing import CARD, add_section, card_beside, exported_files
-from dialoom.runs.report import Report, markdown
-from dialoom.runs.report.reported import STAND_INS, offline_roles
+from dialoom.runs.report import Report, render_markdown
+from dialoom.runs.report.reported import OFFLINE_NOTE, offline_roles
 from dialoom.runs.store import RunFile
 from dialoom.settings import PathLike, check_lists
 from dialoom.text import counted
@@ -128,7 +128,7 @@ def write_described(run: RunFile, request: ExportRequest, target: Path) -> Expor
 def _section(found: Report) -> str:
     """Return the section that describes a dataset in its card."""
     tables = [table for table in found.tables if table.name in _ON_CARDS]
-    return markdown(tables, "What is in it").replace("\n## ", "\n### ").replace("# What", "## What", 1)
+    return render_markdown(tables, "What is in it").replace("\n## ", "\n### ").replace("# What", "## What", 1)
 
 
 def _describe(
@@ -157,7 +157,7 @@ def _describe(
             table, chart = likeness(dataset, others[-1])
             roles = offline_roles(dataset.users)
             for shown in (table, chart) if roles else ():
-                shown.notes.insert(0, STAND_INS.format(roles=roles))
+                shown.notes.insert(0, OFFLINE_NOTE.format(roles=roles))
             tables, charts = [table, *tables], [chart, *charts]
         return Report(f"{dataset.name}: {counted(count, 'dialogues')}", tables, charts)
 

@@ -15,9 +15,9 @@ from dialoom.graphs.capabilities import WithFacets, WithGate, WithJudging
 from dialoom.graphs.gate import format_reduced_coverage
 from dialoom.graphs.gate.talk import UNDETERMINED
 from dialoom.grouping import grouped
-from dialoom.runs.report.health import health_of, health_table
+from dialoom.runs.report.health import assess_health, health_table
 from dialoom.runs.report.report import markdown_rows, markdown_table
-from dialoom.runs.report.reported import STAND_INS, drawn_again, offline_roles, reported_runs
+from dialoom.runs.report.reported import OFFLINE_NOTE, label_runs, offline_roles, played_again_note
 from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.text import markdown_code, markdown_text
 from dialoom.version import __version__
@@ -126,7 +126,7 @@ class Card:
         if offline := offline_roles(self._models):
             judging = WithJudging.of(recipe).judging_roles()
             has_texts = offline_roles(each for each in self._models if each[0] not in judging)
-            yield from (f"**{(_OFFLINE if has_texts else STAND_INS).format(roles=offline)}**", "")
+            yield from (f"**{(_OFFLINE if has_texts else OFFLINE_NOTE).format(roles=offline)}**", "")
         if without := sum(count.without_tools for count in self._counts):
             yield from (f"**{_WITHOUT_TOOLS.format(without, sum(count.scenarios for count in self._counts))}**", "")
 
@@ -150,8 +150,8 @@ class Card:
     def _health(self) -> Iterator[str]:
         """Yield lines on the health of the judge whose scores are exported."""
         if self._rows.judging is not None:
-            (reported,) = reported_runs([self._rows.run], self._rows.recipe, self._rows.judging.name)
-            for table in health_table(health_of(reported, None), several=False, covers=_COVERED):
+            (reported,) = label_runs([self._rows.run], self._rows.recipe, self._rows.judging.name)
+            for table in health_table(assess_health(reported, None), several=False, covers=_COVERED):
                 yield from markdown_table(table)
 
     def _shortcuts(self) -> Iterator[str]:
@@ -183,7 +183,7 @@ class Card:
         )
         if run.config.trials > 1:
             yield f"* each scenario was played {run.config.trials:,} times (`trial`)"
-        if again := drawn_again(run):
+        if again := played_again_note(run):
             yield f"* {again}"
         yield f"* filters of the export: {markdown_code(request.filters_text()) if request.filters_text() else 'none'}"
         if request.only or request.without:

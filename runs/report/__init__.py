@@ -6,17 +6,17 @@ tables (health, judges, users, trials, faults, differences, lengths) are made he
 """
 
 from .building import FAULTS
-from .drawing import HOW_TO_INSTALL, can_draw, draw
-from .report import NO_ROWS, Report, markdown, text_of, texts_of
+from .drawing import INSTALL_COMMAND, can_draw, draw
+from .report import EMPTY_TABLE, Report, format_cell, format_rows, render_markdown
 
 __all__ = [
+    "EMPTY_TABLE",
     "FAULTS",
-    "HOW_TO_INSTALL",
-    "NO_ROWS",
+    "INSTALL_COMMAND",
     "Report",
     "can_draw",
     "draw",
-    "markdown",
-    "text_of",
-    "texts_of",
+    "format_cell",
+    "format_rows",
+    "render_markdown",
 ]

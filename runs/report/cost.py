@@ -14,7 +14,18 @@ from dialoom.runs.store.leases import OPEN_LEASES
 
 from .reported import is_offline
 
-_SUMMED = ("calls", "replays", "shared", "input", "read", "readable", "output", "reasoning", "cost", "known_cost")
+_SUMMED_COLUMNS = (
+    "calls",
+    "replays",
+    "shared",
+    "input",
+    "read",
+    "readable",
+    "output",
+    "reasoning",
+    "cost",
+    "known_cost",
+)
 
 
 def cost_table(path: Path) -> Table:
@@ -49,20 +60,20 @@ def cost_table(path: Path) -> Table:
     )
     for row in rows:
         role = row["role"] if row["judging"] is None else f"{row['role']} ({row['judging']})"
-        table.rows.append(_cells(role, row["model"], dict(row)))
+        table.rows.append(_build_row(role, row["model"], dict(row)))
     if len(rows) > 1:
-        table.rows.append(_cells("all", "", {each: _sum(rows, each) for each in _SUMMED}))
+        table.rows.append(_build_row("all", "", {each: _sum_column(rows, each) for each in _SUMMED_COLUMNS}))
     table.notes += _notes(rows, failed, leased)
     return table
 
 
-def _cells(role: str, model: str, row: dict[str, Any]) -> list[Any]:
+def _build_row(role: str, model: str, row: dict[str, Any]) -> list[Any]:
     share = row["read"] / row["readable"] if row["read"] is not None and row["readable"] else None
     counts = [row[each] for each in ("calls", "replays", "shared", "input", "read")]
     return [role, model, *counts, share, row["output"], row["reasoning"], row["cost"]]
 
 
-def _sum(rows: list[sqlite3.Row], name: str) -> Any:
+def _sum_column(rows: list[sqlite3.Row], name: str) -> Any:
     """Return the sum of all rows. It is `None` if a value is unknown, except for cache and reasoning tokens."""
     values = [row[name] for row in rows]
     if name in ("read", "readable", "reasoning"):

@@ -24,20 +24,20 @@ from dialoom.runs.reading.scenarios import select_episodes
 from dialoom.runs.store.references import canonical
 from dialoom.text import word_count
 
-from .reported import ReportedRun, different_users_warning, user_differences, with_different_users
+from .reported import ReportedRun, different_users_warning, find_user_differences, title_with_user_differences
 
-ALPHA = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 """A difference is reported as significant if its p value after Holm's correction is below this level."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Scored:
+class _ScoredEpisode:
     """One conversation's facets, its person, its scenario, and its mean scores by subject of judgement.
 
     Attributes:
         scenario: The scenario's id, which all of its trials share.
         verdicts: The subjects whose scores are verdicts.
-        checked: The subjects that a check scores rather than a judge.
+        checked_subjects: The subjects that a check scores rather than a judge.
     """
 
     facets: Mapping[str, Any]
@@ -45,40 +45,40 @@ class _Scored:
     scenario: str
     means: Mapping[str, float]
     verdicts: Collection[str]
-    checked: Collection[str]
+    checked_subjects: Collection[str]
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedDifference:
+class ScoreDifference:
     """The difference between a run and the first one in one metric, on the same scenarios.
 
     Attributes:
         label: The run's label.
-        what: The metric and target, as named by `subject_of`.
+        subject: The metric and target, as named by `format_subject`.
         before: The mean in the first run, over these scenarios.
         after: The mean in this run.
         paired: The tested difference; marked as constant if all scores of either run are equal.
         is_share: Whether the scores are verdicts, so that the means are shares.
-        alone: The number of conversations of each run (the first, this one) for which the other has no score.
+        unpaired: The number of conversations of each run (the first, this one) for which the other has no score.
         scenarios: The number of scenarios to which the pairs belong; each may have several trials.
     """
 
     label: str
-    what: str
+    subject: str
     before: float
     after: float
     paired: PairedDifference
     is_share: bool
-    alone: tuple[int, int]
+    unpaired: tuple[int, int]
     scenarios: int
 
 
-def subject_of(judgement: Judgement) -> str:
+def format_subject(judgement: Judgement) -> str:
     """Return the subject of a judgement (metric and target) as the name of a column or row."""
     return f"{judgement.metric} ({judgement.target})" + (" by turn" if judgement.turn else "")
 
 
-def without_turns(left_out: Collection[str]) -> list[str]:
+def omitted_turn_notes(left_out: Collection[str]) -> list[str]:
     """Return the note on the judgements by turn that a table of whole conversations leaves out.
 
     The list is empty if it leaves out none.
@@ -87,7 +87,7 @@ def without_turns(left_out: Collection[str]) -> list[str]:
     return [f"Not in this table, which is about whole conversations: {listed}."] if left_out else []
 
 
-def differences(
+def difference_tables(
     reported: Sequence[ReportedRun], recipe: Recipe, where: str | None, allow_different_users: bool = False
 ) -> list[Table]:
     """Return a table of each further run's differences from the first; empty if no scenario was scored in both.
@@ -101,83 +101,87 @@ def differences(
         where: Only episodes that match this expression.
         allow_different_users: Whether runs are compared whose simulated users differ; the title then says so.
     """
-    first, apart = reported[0].label, differing_users(reported, recipe)
-    compared = [each for each in reported if allow_different_users or each.label not in apart]
-    rows, by_facets = paired_differences(compared, recipe, where)
-    refused = {} if allow_different_users else apart
+    first, differing = reported[0].label, find_differing_users(reported, recipe)
+    compared = [each for each in reported if allow_different_users or each.label not in differing]
+    rows, by_facets = compute_differences(compared, recipe, where)
+    refused = {} if allow_different_users else differing
     if not rows and not refused:
         return []
-    corrected = holm([row.paired.p for row in rows])
+    adjusted_p = holm([row.paired.p for row in rows])
     title = f"Differences from {first} on the same scenarios"
     if allow_different_users:
-        title = with_different_users(title, itertools.chain.from_iterable(apart.values()))
+        title = title_with_user_differences(title, itertools.chain.from_iterable(differing.values()))
     table = Table("differences", title, [*_COLUMNS])
     table.warnings += [different_users_warning(label, first, what) for label, what in refused.items()]
     if not rows:
         return [table]
     table.decimals = {"p": 3}
-    table.shares = {row.what: COLUMNS_OF_MEANS for row in rows if row.is_share}
-    for row, p in zip(rows, corrected, strict=True):
-        table.rows.append([row.label, row.what, row.before, row.after, row.paired.estimate, p])
-    table.notes += [*_notes(rows, corrected, first), *_left_out(rows, first)]
+    table.shares = {row.subject: MEAN_COLUMNS for row in rows if row.is_share}
+    for row, p in zip(rows, adjusted_p, strict=True):
+        table.rows.append([row.label, row.subject, row.before, row.after, row.paired.estimate, p])
+    table.notes += [*_significance_notes(rows, adjusted_p, first), *_unpaired_notes(rows, first)]
     units = WithFacets.of(recipe).units
-    if any(p is not None for p in corrected):
-        more = f"about {3 * max(row.scenarios for row in rows):,} more"
-        further = "" if units == "scenarios" else f", from further {units} too"
-        table.notes.append(f"An interval half as wide would take about four times as many scenarios: {more}{further}.")
-    table.notes += notes_on_turns(rows)
-    table.notes += [*([_BY_FACETS] if by_facets else []), _TESTED.format(units=units, fewest=MIN_UNITS)]
+    if any(p is not None for p in adjusted_p):
+        additional = f"about {3 * max(row.scenarios for row in rows):,} more"
+        from_units = "" if units == "scenarios" else f", from further {units} too"
+        table.notes.append(
+            f"An interval half as wide would take about four times as many scenarios: {additional}{from_units}."
+        )
+    table.notes += turn_score_notes(rows)
+    table.notes += [*([_PAIRED_BY_FACETS_NOTE] if by_facets else []), _TEST_NOTE.format(units=units, fewest=MIN_UNITS)]
     return [table]
 
 
-def differing_users(reported: Sequence[ReportedRun], recipe: Recipe) -> dict[str, list[str]]:
+def find_differing_users(reported: Sequence[ReportedRun], recipe: Recipe) -> dict[str, list[str]]:
     """Return the labels of the runs whose simulated users differ from the first run's, each with the differences."""
-    found = {each.label: user_differences(reported[0], each, recipe) for each in reported[1:]}
+    found = {each.label: find_user_differences(reported[0], each, recipe) for each in reported[1:]}
     return {label: what for label, what in found.items() if what}
 
 
-def paired_differences(
+def compute_differences(
     reported: Sequence[ReportedRun], recipe: Recipe, where: str | None
-) -> tuple[list[JudgedDifference], bool]:
+) -> tuple[list[ScoreDifference], bool]:
     """Return the differences of each further run from the first, and whether scenarios were paired by facets."""
-    runs = [_read(each, recipe, where) for each in reported]
-    rows: list[JudgedDifference] = []
+    runs = [_read_scores(each, recipe, where) for each in reported]
+    rows: list[ScoreDifference] = []
     by_facets = False
     for each, scored in zip(reported[1:], runs[1:], strict=True):
-        pairs, is_by_facets = _paired(runs[0], scored)
+        pairs, is_by_facets = _pair_episodes(runs[0], scored)
         by_facets |= is_by_facets
-        rows += _rows(each.label, pairs, (runs[0], scored))
+        rows += _compute_run_differences(each.label, pairs, (runs[0], scored))
     return rows, by_facets
 
 
-COLUMNS_OF_MEANS = ("mean of the first", "mean", "difference")
-_COLUMNS = ("run", "metric", *COLUMNS_OF_MEANS, "p")
-_TESTED = (
+MEAN_COLUMNS = ("mean of the first", "mean", "difference")
+_COLUMNS = ("run", "metric", *MEAN_COLUMNS, "p")
+_TEST_NOTE = (
     "Differences of percentages are in percentage points. In brackets: 95 % intervals, bootstrapped over {units}, "
     "drawing all differences of a unit together, because they are not independent, and widened for few {units} as by "
     "Student's t (none for fewer than {fewest} {units}). p: from the same bootstrap, with Holm's correction for all "
     "rows together."
 )
-_BY_FACETS = "Scenarios are paired if they differ only in facets in which the runs as a whole differ."
+_PAIRED_BY_FACETS_NOTE = "Scenarios are paired if they differ only in facets in which the runs as a whole differ."
 
 
-def _read(reported: ReportedRun, recipe: Recipe, where: str | None) -> dict[str, _Scored]:
-    unit, found = WithFacets.of(recipe).unit_facet, dict[str, _Scored]()
+def _read_scores(reported: ReportedRun, recipe: Recipe, where: str | None) -> dict[str, _ScoredEpisode]:
+    unit, found = WithFacets.of(recipe).unit_facet, dict[str, _ScoredEpisode]()
     checks = WithJudging.of(recipe).check_metrics
     for episode in select_episodes(reported.run, reported.set_name, where):
-        judged = ((subject_of(each), each.score) for each in episode.outcome.judgements)
+        judged = ((format_subject(each), each.score) for each in episode.outcome.judgements)
         scores = grouped((what, score) for what, score in judged if score is not None)
         if scores:
             means = {what: sum(values) / len(values) for what, values in scores.items()}
             verdicts = {what for what, values in scores.items() if all(isinstance(each, bool) for each in values)}
-            checked = {subject_of(each) for each in episode.outcome.judgements if each.metric in checks}
-            found[episode.id] = _Scored(
+            checked = {format_subject(each) for each in episode.outcome.judgements if each.metric in checks}
+            found[episode.id] = _ScoredEpisode(
                 episode.facets, str(episode.cluster(unit)), episode.scenario, means, verdicts, checked
             )
     return found
 
 
-def _paired(first: dict[str, _Scored], second: dict[str, _Scored]) -> tuple[list[tuple[_Scored, _Scored]], bool]:
+def _pair_episodes(
+    first: dict[str, _ScoredEpisode], second: dict[str, _ScoredEpisode]
+) -> tuple[list[tuple[_ScoredEpisode, _ScoredEpisode]], bool]:
     """Return the common scenarios of two runs, and whether they were paired by their facets."""
     if common := [id_ for id_ in first if id_ in second]:
         return [(first[id_], second[id_]) for id_ in common], False
@@ -185,26 +189,32 @@ def _paired(first: dict[str, _Scored], second: dict[str, _Scored]) -> tuple[list
     for found, scored in zip(values, (first, second), strict=True):
         for name, value in (facet for each in scored.values() for facet in each.facets.items()):
             found[name].add(canonical(value))
-    apart = {
-        name for name, one in values[0].items() if len(one) == len(values[1][name]) == 1 and one != values[1][name]
+    ignored = {
+        name
+        for name, first_values in values[0].items()
+        if len(first_values) == len(values[1][name]) == 1 and first_values != values[1][name]
     }
-    left, right = (_by_facets(scored, apart) for scored in (first, second))
+    left, right = (_index_by_facets(scored, ignored) for scored in (first, second))
     return [(left[key], right[key]) for key in left if key in right], True
 
 
-def _by_facets(scored: Mapping[str, _Scored], apart: set[str]) -> dict[str, _Scored]:
+def _index_by_facets(scored: Mapping[str, _ScoredEpisode], ignored: set[str]) -> dict[str, _ScoredEpisode]:
     """Return the scenarios whose facets other than `apart` no other scenario shares, by these facets and the trial."""
     keys = {
-        id_: canonical([numbers_of(id_)[0], {name: value for name, value in each.facets.items() if name not in apart}])
+        id_: canonical(
+            [numbers_of(id_)[0], {name: value for name, value in each.facets.items() if name not in ignored}]
+        )
         for id_, each in scored.items()
     }
     counts = Counter(keys.values())
     return {keys[id_]: each for id_, each in scored.items() if counts[keys[id_]] == 1}
 
 
-def _rows(
-    label: str, pairs: Sequence[tuple[_Scored, _Scored]], runs: tuple[Mapping[str, _Scored], Mapping[str, _Scored]]
-) -> list[JudgedDifference]:
+def _compute_run_differences(
+    label: str,
+    pairs: Sequence[tuple[_ScoredEpisode, _ScoredEpisode]],
+    runs: tuple[Mapping[str, _ScoredEpisode], Mapping[str, _ScoredEpisode]],
+) -> list[ScoreDifference]:
     rows = []
     counts = [Counter(what for each in run.values() for what in each.means) for run in runs]
     for what in dict.fromkeys(what for one, _ in pairs for what in one.means):
@@ -213,55 +223,57 @@ def _rows(
         if found is not None:
             means = [[each[side].means[what] for each in both] for side in (0, 1)]
             before, after = (sum(of_run) / len(both) for of_run in means)
-            is_judged = not any(what in one.checked for one, _ in both)
+            is_judged = not any(what in one.checked_subjects for one, _ in both)
             constant = any(is_constant(len(both), min(of_run), max(of_run)) for of_run in means) if is_judged else None
             found = replace(found, estimate=replace(found.estimate, is_constant=constant))
             alone = counts[0][what] - len(both), counts[1][what] - len(both)
             is_share = all(what in each.verdicts for of_pair in both for each in of_pair)
             scenarios = len({one.scenario for one, _ in both})
-            rows.append(JudgedDifference(label, what, before, after, found, is_share, alone, scenarios))
+            rows.append(ScoreDifference(label, what, before, after, found, is_share, alone, scenarios))
     return rows
 
 
-def _notes(rows: Sequence[JudgedDifference], corrected: Sequence[float | None], first: str) -> list[str]:
+def _significance_notes(rows: Sequence[ScoreDifference], adjusted_p: Sequence[float | None], first: str) -> list[str]:
     """Return a sentence for each significant difference, and one for all others."""
-    notes, unsure = [], []
+    notes, insignificant = [], []
     several = len({row.label for row in rows}) > 1
-    for row, p in zip(rows, corrected, strict=True):
+    for row, p in zip(rows, adjusted_p, strict=True):
         found = row.paired.estimate
-        if p is not None and p < ALPHA:
+        if p is not None and p < SIGNIFICANCE_LEVEL:
             word = "higher" if found.mean > 0 else "lower"
             factor, places, unit = (100, 1, " percentage points") if row.is_share else (1, 2, "")
             by, low, high = (
                 f"{factor * each:.{places}f}" for each in (abs(found.mean), found.low or 0, found.high or 0)
             )
             notes.append(
-                f"{row.what} is {word} in {row.label} than in {first}: by {by}{unit} "
+                f"{row.subject} is {word} in {row.label} than in {first}: by {by}{unit} "
                 f"(95 % interval {low} to {high}, p {p:.3f})."
             )
         elif p is not None:
-            unsure.append(f"{row.what} of {row.label}" if several else row.what)
-    if unsure:
-        notes.append(f"No significant difference in {', '.join(unsure)}: differences this large often arise by chance.")
+            insignificant.append(f"{row.subject} of {row.label}" if several else row.subject)
+    if insignificant:
+        notes.append(
+            f"No significant difference in {', '.join(insignificant)}: differences this large often arise by chance."
+        )
     return notes
 
 
-def notes_on_turns(rows: Iterable[JudgedDifference]) -> list[str]:
+def turn_score_notes(rows: Iterable[ScoreDifference]) -> list[str]:
     """Return the note on scores of turns, which other tables do not average by conversation; empty without them."""
-    is_by_turn = any(row.what.endswith(" by turn") for row in rows)
+    is_by_turn = any(row.subject.endswith(" by turn") for row in rows)
     return ["Scores by turn: each conversation counts once, with the mean of its turns."] if is_by_turn else []
 
 
-def _left_out(rows: Sequence[JudgedDifference], first: str) -> Iterator[str]:
+def _unpaired_notes(rows: Sequence[ScoreDifference], first: str) -> Iterator[str]:
     """Yield a sentence for each reason why conversations could not be paired, with their number."""
-    metrics = grouped(((row.label, row.alone), row.what) for row in rows)
+    metrics = grouped(((row.label, row.unpaired), row.subject) for row in rows)
     for (label, alone), of in metrics.items():
         if any(alone):
             counts = f"{first} {alone[0]:,}, {label} {alone[1]:,}"
             yield f"{', '.join(of)}: conversations that are scored in one run only are left out: {counts}."
 
 
-_NOTE = (
+_LENGTH_NOTE = (
     "Spearman's rank correlation between a score and the number of words judged: the words of the judged role in the "
     "whole conversation, or in the judged turn. In brackets: 95 % intervals (Bonett and Wright's, as if all scores "
     "were independent). An interval without 0 may show that the judge is biased, or that longer replies are better; a "
@@ -286,15 +298,15 @@ def length_table(reported: Sequence[ReportedRun], labels: Sequence[str], where: 
             for judgement in episode.outcome.judgements:
                 if judgement.metric not in WithJudging.of(each.run.recipe).scales or judgement.score is None:
                     continue
-                for words in _words(episode.outcome, judgement):
-                    pairs[subject_of(judgement)].append((words, float(judgement.score)))
+                for words in _count_judged_words(episode.outcome, judgement):
+                    pairs[format_subject(judgement)].append((words, float(judgement.score)))
         rows = [(what, rank_correlation(found)) for what, found in pairs.items()]
         table.rows += [[*([label] if several else []), what, found] for what, found in rows if found is not None]
-    table.notes.append(_NOTE)
+    table.notes.append(_LENGTH_NOTE)
     return [table] if table.rows else []
 
 
-def _words(outcome: Outcome, judgement: Judgement) -> Iterator[float]:
+def _count_judged_words(outcome: Outcome, judgement: Judgement) -> Iterator[float]:
     """Yield the number of words in the judged lines, if these lines are known."""
     if judgement.turn is None:
         lines = [line.content for line in outcome.messages if line.role == judgement.target]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-HOW_TO_INSTALL = "pip install 'dialoom[plots]'"
+INSTALL_COMMAND = "pip install 'dialoom[plots]'"
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's palette, distinguishable with any colour vision; without their yellow, which is pale on white."""
@@ -38,23 +38,23 @@ _STYLE: dict[str, Any] = {
     "svg.hashsalt": "dialoom",  # derive ids in the file from its content, so that they are not random
 }
 _GREY = "#555555"
-_MOST_TICKS = 20
-_TICK_ROOM = 0.04
+_MAX_TICKS = 20
+_TICK_LABEL_SHARE = 0.04
 """The share of the axis that a tick label needs."""
-_BAR = 0.7
+_BAR_GROUP_WIDTH = 0.7
 """The total width of the bars at one position of the axis; positions are 1 apart."""
-_FEWEST_PLACES = 4
+_MIN_POSITIONS = 4
 """Minimum number of positions on the axis, so that a single bar does not fill the plot."""
-_NAME_WIDTH = 20
+_MAX_NAME_CHARACTERS = 20
 """Maximum number of characters per line in the name of an axis position."""
-_CHARACTER, _LINE_OF_NAMES = 0.08, 0.3
+_CHARACTER_INCHES, _NAME_LINE_INCHES = 0.08, 0.3
 """The mean width of a character, and the height of names that are written horizontally, in inches."""
 
 # The dimensions of a page and of its parts, in inches.
 _WIDTH, _PLOT_HEIGHT = 8.0, 4.2
 _LEFT, _RIGHT, _TOP = 0.75, 0.25, 0.55
 _AXIS_LABELS, _LEGEND_LINE, _GAP, _NOTE_LINE, _BOTTOM = 0.65, 0.21, 0.06, 0.17, 0.15
-_NOTE_WIDTH = 118
+_MAX_NOTE_CHARACTERS = 118
 """Maximum number of characters per line in a note."""
 
 
@@ -67,11 +67,11 @@ def can_draw() -> bool:
     return True
 
 
-KINDS = ("png", "svg", "pdf")
+IMAGE_KINDS = ("png", "svg", "pdf")
 """The kinds of image files."""
 
 
-def draw(chart: Chart, kinds: Sequence[str] = KINDS) -> dict[str, bytes]:
+def draw(chart: Chart, kinds: Sequence[str] = IMAGE_KINDS) -> dict[str, bytes]:
     """Return the contents of image files of a chart, by kind (`png`, `svg`, `pdf`); equal charts give equal bytes.
 
     Raises:
@@ -88,55 +88,57 @@ def draw(chart: Chart, kinds: Sequence[str] = KINDS) -> dict[str, bytes]:
         "svg": {"Date": None, "Creator": None},
         "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     }
-    drawn: dict[str, bytes] = {}
+    images: dict[str, bytes] = {}
     with matplotlib.style.context(["default", _STYLE]):  # independent of the user's own style
         for kind in kinds:
             file = io.BytesIO()
-            figure = _figure(chart)
+            figure = _draw_figure(chart)
             canvases[kind](figure)
             figure.savefig(file, format=kind, dpi=160, metadata=metadata[kind])
-            drawn[kind] = file.getvalue()
-    return drawn
+            images[kind] = file.getvalue()
+    return images
 
 
-def _figure(chart: Chart) -> Figure:
+def _draw_figure(chart: Chart) -> Figure:
     """Draw a chart; its page has, from the top: title, plot, its labels, legend, notes."""
     from matplotlib.figure import Figure
 
-    notes = [line for note in chart.notes for line in textwrap.wrap(note, _NOTE_WIDTH)]
-    labels = _AXIS_LABELS + _height_of_names(chart)
+    notes = [line for note in chart.notes for line in textwrap.wrap(note, _MAX_NOTE_CHARACTERS)]
+    labels = _AXIS_LABELS + _extra_name_height(chart)
     below = labels + len(chart.series) * _LEGEND_LINE + _GAP + len(notes) * _NOTE_LINE + _BOTTOM
-    whole = _TOP + _PLOT_HEIGHT + below
-    figure, left = Figure(figsize=(_WIDTH, whole)), _LEFT / _WIDTH
-    axes = figure.add_axes((left, below / whole, 1 - (_LEFT + _RIGHT) / _WIDTH, _PLOT_HEIGHT / whole))
+    page_height = _TOP + _PLOT_HEIGHT + below
+    figure, left = Figure(figsize=(_WIDTH, page_height)), _LEFT / _WIDTH
+    axes = figure.add_axes((left, below / page_height, 1 - (_LEFT + _RIGHT) / _WIDTH, _PLOT_HEIGHT / page_height))
     if chart.kind == "stacked":
-        handles = _stack(axes, chart.series)
+        handles = _draw_stacked_bars(axes, chart.series)
     else:
-        plot = _bars if chart.kind == "bars" else _plot
+        plot = _draw_bars if chart.kind == "bars" else _draw_points
         handles = [plot(axes, chart, number) for number in range(len(chart.series))]
-    _scale(axes, chart)
-    _legend(axes, chart, handles, labels)
+    _format_axes(axes, chart)
+    _draw_legend(axes, chart, handles, labels)
     for number, note in enumerate(notes, start=1):
-        height = (_BOTTOM + (len(notes) - number) * _NOTE_LINE) / whole
+        height = (_BOTTOM + (len(notes) - number) * _NOTE_LINE) / page_height
         figure.text(left, height, note, fontsize=8, color=_GREY, va="bottom", parse_math=False)
     return figure
 
 
-def _height_of_names(chart: Chart) -> float:
+def _extra_name_height(chart: Chart) -> float:
     """Return the additional height for names that are written vertically to avoid overlaps; 0 if they need not be."""
-    longest = max((len(line) for name in chart.names for line in textwrap.wrap(name, _NAME_WIDTH)), default=0)
-    needed = longest * _CHARACTER * max(len(chart.names), _FEWEST_PLACES)
-    return 0.0 if needed <= _WIDTH - _LEFT - _RIGHT else max(0.0, longest * _CHARACTER - _LINE_OF_NAMES)
+    longest = max((len(line) for name in chart.names for line in textwrap.wrap(name, _MAX_NAME_CHARACTERS)), default=0)
+    needed = longest * _CHARACTER_INCHES * max(len(chart.names), _MIN_POSITIONS)
+    return 0.0 if needed <= _WIDTH - _LEFT - _RIGHT else max(0.0, longest * _CHARACTER_INCHES - _NAME_LINE_INCHES)
 
 
-def _bars(axes: Axes, chart: Chart, number: int) -> Any:
+def _draw_bars(axes: Axes, chart: Chart, number: int) -> Any:
     """Draw the bars of one of several series, which stand side by side, with their intervals."""
-    series, width = chart.series[number], _BAR / len(chart.series)
-    y = _gapped(series.y)
-    places = [place - _BAR / 2 + (number + 0.5) * width for place in series.x]
+    series, width = chart.series[number], _BAR_GROUP_WIDTH / len(chart.series)
+    y = _mark_missing(series.y)
+    places = [place - _BAR_GROUP_WIDTH / 2 + (number + 0.5) * width for place in series.x]
     bars = axes.bar(places, y, 0.92 * width, color=_COLOURS[number % len(_COLOURS)], hatch=_hatch(number), linewidth=0)
     if series.low and series.high:
-        for place, height, low, high in zip(places, y, _gapped(series.low), _gapped(series.high), strict=True):
+        for place, height, low, high in zip(
+            places, y, _mark_missing(series.low), _mark_missing(series.high), strict=True
+        ):
             if not any(map(math.isnan, (low, high))):
                 # By rounding, a mean of 1 may be above its interval.
                 errors = [[max(0.0, height - low)], [max(0.0, high - height)]]
@@ -144,15 +146,15 @@ def _bars(axes: Axes, chart: Chart, number: int) -> Any:
     return bars
 
 
-def _stack(axes: Axes, every: Sequence[Series]) -> list[Any]:
+def _draw_stacked_bars(axes: Axes, all_series: Sequence[Series]) -> list[Any]:
     """Draw stacked bars, the first series lowest."""
     heights: dict[float, float] = {}
     handles = []
-    for number, series in enumerate(every):
+    for number, series in enumerate(all_series):
         y = [value or 0.0 for value in series.y]
         bottom = [heights.get(place, 0.0) for place in series.x]
         colour = _COLOURS[number % len(_COLOURS)]
-        handles.append(axes.bar(series.x, y, _BAR, bottom, color=colour, hatch=_hatch(number), linewidth=0))
+        handles.append(axes.bar(series.x, y, _BAR_GROUP_WIDTH, bottom, color=colour, hatch=_hatch(number), linewidth=0))
         heights |= {place: low + value for place, low, value in zip(series.x, bottom, y, strict=True)}
     return handles
 
@@ -162,18 +164,20 @@ def _hatch(number: int) -> str:
     return ("", "//", "..", "xx")[number // len(_COLOURS) % 4]
 
 
-def _plot(axes: Axes, chart: Chart, number: int) -> Any:
+def _draw_points(axes: Axes, chart: Chart, number: int) -> Any:
     """Draw the band, fitted line and points of one series; return its legend handle."""
     series, colour = chart.series[number], _COLOURS[number % len(_COLOURS)]
     if series.low and series.high:
-        axes.fill_between(series.x, _gapped(series.low), _gapped(series.high), color=colour, alpha=0.13, linewidth=0)
+        axes.fill_between(
+            series.x, _mark_missing(series.low), _mark_missing(series.high), color=colour, alpha=0.13, linewidth=0
+        )
     if series.line is not None and series.x:
         ends = [min(series.x), max(series.x)]
         heights = [series.line.intercept + series.line.slope * end for end in ends]
         axes.plot(ends, heights, color=colour, linewidth=1.2, linestyle=(0, (5, 4)), alpha=0.9, zorder=2)
     (points,) = axes.plot(
         series.x,
-        _gapped(series.y),
+        _mark_missing(series.y),
         color=colour,
         linewidth=0 if chart.kind == "points" else 1.8,
         marker=_MARKERS[number % len(_MARKERS)],
@@ -186,12 +190,12 @@ def _plot(axes: Axes, chart: Chart, number: int) -> Any:
     return points
 
 
-def _gapped(values: Sequence[float | None]) -> list[float]:
+def _mark_missing(values: Sequence[float | None]) -> list[float]:
     """Replace missing values by NaN, which makes a gap in the line."""
     return [float("nan") if value is None else value for value in values]
 
 
-def _scale(axes: Axes, chart: Chart) -> None:
+def _format_axes(axes: Axes, chart: Chart) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axes.set_title(chart.title, loc="left", fontsize=13, fontweight="bold", pad=12, parse_math=False)
@@ -203,24 +207,24 @@ def _scale(axes: Axes, chart: Chart) -> None:
         axes.set_ylim(*chart.y_range)
     places = sorted({place for series in chart.series for place in series.x}, reverse=True)
     if chart.names:
-        axes.set_xticks(range(len(chart.names)), [textwrap.fill(name, _NAME_WIDTH) for name in chart.names])
-        axes.tick_params(axis="x", length=0, labelrotation=90 if _height_of_names(chart) else 0)
-        middle, half = (len(chart.names) - 1) / 2, max(len(chart.names), _FEWEST_PLACES) / 2
+        axes.set_xticks(range(len(chart.names)), [textwrap.fill(name, _MAX_NAME_CHARACTERS) for name in chart.names])
+        axes.tick_params(axis="x", length=0, labelrotation=90 if _extra_name_height(chart) else 0)
+        middle, half = (len(chart.names) - 1) / 2, max(len(chart.names), _MIN_POSITIONS) / 2
         axes.set_xlim(middle - half, middle + half)
         for text in axes.get_xticklabels():
             text.set_parse_math(False)
-    elif chart.kind != "points" and len(places) <= _MOST_TICKS:
+    elif chart.kind != "points" and len(places) <= _MAX_TICKS:
         # The labels of ticks must not overlap; they are chosen from the right, so that the greatest is included.
         chosen: list[float] = []
         for place in places:
-            if not chosen or chosen[-1] - place >= (places[0] - places[-1]) * _TICK_ROOM:
+            if not chosen or chosen[-1] - place >= (places[0] - places[-1]) * _TICK_LABEL_SHARE:
                 chosen.append(place)
         axes.set_xticks(chosen[::-1])
     else:
         axes.xaxis.set_major_locator(MaxNLocator(integer=all(float(place).is_integer() for place in places)))
 
 
-def _legend(axes: Axes, chart: Chart, handles: list[Any], labels: float) -> None:
+def _draw_legend(axes: Axes, chart: Chart, handles: list[Any], labels: float) -> None:
     """Draw the legend below the axis, with a line for each series."""
     if not handles:
         return

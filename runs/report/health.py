@@ -23,20 +23,26 @@ from dialoom.grouping import grouped
 from dialoom.runs.reading.scenarios import select_episodes
 from dialoom.runs.store import judges_of
 
-from .differences import subject_of
+from .differences import format_subject
 from .reported import ReportedRun, is_offline
 
 COVERS_ALL = "Covers all judged conversations."
-HEALTH = "judge-health"
+HEALTH_TABLE = "judge-health"
 """The name of the table of judges' health."""
-_MOST_COPIED, _MOST_CONTRADICTORY, _MOST_UNPARSED, _LEAST_REPEATED, _MOST_PLACED = 0.1, 0.05, 0.1, 0.8, 0.2
-_CONSTANT = "the same score every time"
-_FEWEST_WORDS, _RUN, _COVERED = 4, 5, 0.7
+_MAX_COPIED_SHARE, _MAX_CONTRADICTORY_SHARE, _MAX_UNPARSED_SHARE, _MIN_REPEATED_SHARE, _MAX_PLACED_SHARE = (
+    0.1,
+    0.05,
+    0.1,
+    0.8,
+    0.2,
+)
+_CONSTANT_SCORES = "the same score every time"
+_MIN_WORDS, _PASSAGE_WORDS, _MIN_COVERED_SHARE = 4, 5, 0.7
 """Criteria for a copied explanation: its minimum number of words, the minimum number of words of a copied passage, and
 the minimum share of the explanation that copied passages cover.
 """
 
-_MOST_ABOUT = 10_000
+_MAX_SCENARIO_CHARACTERS = 10_000
 """Maximum number of characters of a scenario that explanations are compared with, as some have long documents."""
 
 
@@ -46,34 +52,34 @@ class Health:
 
     Attributes:
         label: The label of the run.
-        what: The subject that is judged, as returned by `subject_of`.
+        subject: The subject that is judged, as returned by `format_subject`.
         scored: The number of judgements by score, person and scenario.
         unparsed: Whether judgements could not be parsed.
         copied: Whether explanations are copied from the prompt or the scenario.
         contradictory: Whether explanations state another verdict or score.
-        repeated: Whether items that the judge judged several times got equal scores.
-        placed: Whether comparisons judged in both orders got the same position both times.
-        is_own: Whether the judge's model wrote the judged text.
+        repeat_agreement: Whether items that the judge judged several times got equal scores.
+        same_position: Whether comparisons judged in both orders got the same position both times.
+        judges_itself: Whether the judge's model wrote the judged text.
         is_label: Whether the metric is one of several labels that the judge chooses from, and thus may never apply.
         member: The judge's set of judgements, if it is one of a panel.
     """
 
     label: str
-    what: str
+    subject: str
     scored: Counter[tuple[float, Hashable, str]] = field(default_factory=Counter)
     unparsed: Tally = field(default_factory=Tally)
     copied: Tally = field(default_factory=Tally)
     contradictory: Tally = field(default_factory=Tally)
-    repeated: Tally = field(default_factory=Tally)
-    placed: Tally = field(default_factory=Tally)
-    is_own: bool = False
+    repeat_agreement: Tally = field(default_factory=Tally)
+    same_position: Tally = field(default_factory=Tally)
+    judges_itself: bool = False
     is_label: bool = False
     member: str = ""
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         """The subject and, for a panel, the judge."""
-        return f"{self.what}, {self.member}" if self.member else self.what
+        return f"{self.subject}, {self.member}" if self.member else self.subject
 
     @property
     def n(self) -> int:
@@ -98,37 +104,37 @@ class Health:
     @property
     def marks(self) -> str:
         """The marks for its figures: one if its scores are constant, one if it fails any other check."""
-        return f"{CONSTANT_MARK if _CONSTANT in self.failures() else ''}{DOUBTFUL_MARK if self.doubts else ''}"
+        return f"{CONSTANT_MARK if _CONSTANT_SCORES in self.failures() else ''}{DOUBTFUL_MARK if self.doubts else ''}"
 
     @property
     def doubts(self) -> list[str]:
         """The failed checks, except constant scores, which may be correct."""
-        return [failure for failure in self.failures() if failure != _CONSTANT]
+        return [failure for failure in self.failures() if failure != _CONSTANT_SCORES]
 
     def failures(self) -> list[str]:
         """Return the failed checks as texts; no checks are made for fewer than five judgements."""
         if self.unparsed.n < MIN_UNITS:
             return []
         shares = (
-            (self.unparsed, _MOST_UNPARSED, "unparsed"),
-            (self.copied, _MOST_COPIED, "explanations copied from the prompt or the scenario"),
-            (self.contradictory, _MOST_CONTRADICTORY, "explanations that contradict the score"),
+            (self.unparsed, _MAX_UNPARSED_SHARE, "unparsed"),
+            (self.copied, _MAX_COPIED_SHARE, "explanations copied from the prompt or the scenario"),
+            (self.contradictory, _MAX_CONTRADICTORY_SHARE, "explanations that contradict the score"),
         )
         scores = {score for score, _, _ in self.scored}
         is_constant = self.n >= MIN_UNITS and len(scores) == 1 and not (self.is_label and 0.0 in scores)
-        agreed, placed = _mean(self.repeated), _mean(self.placed)
+        agreed, placed = _mean(self.repeat_agreement), _mean(self.same_position)
         checks = (
-            (is_constant, _CONSTANT),
-            *(((share := _mean(tally)) > most, f"{100 * share:.3g} % {what}") for tally, most, what in shares),
+            (is_constant, _CONSTANT_SCORES),
+            *(((share := _mean(tally)) > maximum, f"{100 * share:.3g} % {what}") for tally, maximum, what in shares),
             (
-                self.repeated.n >= MIN_UNITS and agreed < _LEAST_REPEATED,
+                self.repeat_agreement.n >= MIN_UNITS and agreed < _MIN_REPEATED_SHARE,
                 f"only {100 * agreed:.3g} % of repeated judgements agree",
             ),
             (
-                self.placed.n >= MIN_UNITS and placed > _MOST_PLACED,
+                self.same_position.n >= MIN_UNITS and placed > _MAX_PLACED_SHARE,
                 f"{100 * placed:.3g} % of comparisons depend on the order",
             ),
-            (self.is_own, "judges text that it wrote itself"),
+            (self.judges_itself, "judges text that it wrote itself"),
         )
         return [text for is_failed, text in checks if is_failed]
 
@@ -136,7 +142,7 @@ class Health:
 def health_by_subject(health: Iterable[Health]) -> dict[str, Health]:
     """Return the health of each subject's judge; of a panel, that of the judge that fails the most checks."""
     ordered = sorted(health, key=lambda each: (len(each.doubts), len(each.failures())))
-    return {each.what: each for each in ordered}
+    return {each.subject: each for each in ordered}
 
 
 def _mean(tally: Tally) -> float:
@@ -145,7 +151,7 @@ def _mean(tally: Tally) -> float:
     return estimate.mean if estimate else 0.0
 
 
-def health_of(reported: ReportedRun, where: str | None, most: int | None = None) -> list[Health]:
+def assess_health(reported: ReportedRun, where: str | None, limit: int | None = None) -> list[Health]:
     """Return the health of the judge of a run's set of judgements by subject, without metrics computed by code.
 
     For a panel, it is that of each of its judges.
@@ -153,13 +159,13 @@ def health_of(reported: ReportedRun, where: str | None, most: int | None = None)
     Args:
         reported: The run, with the set.
         where: Only scenarios that match this expression.
-        most: The maximum number of scenarios to read, beginning with the first.
+        limit: The maximum number of scenarios to read, beginning with the first.
     """
     run, found = reported.run, dict[str, Health]()
     members = reported.judging.members if reported.judging else ()
-    each_alone = [replace(reported, judging=run.judgement_set(name)) for name in members]
-    if each_alone:
-        by_member = zip(members, (health_of(each, where, most) for each in each_alone), strict=True)
+    judges_alone = [replace(reported, judging=run.judgement_set(name)) for name in members]
+    if judges_alone:
+        by_member = zip(members, (assess_health(each, where, limit) for each in judges_alone), strict=True)
         return [replace(each, member=name) for name, health in by_member for each in health]
     checks = WithJudging.of(run.recipe).check_metrics
     judges = {metric: judge for judge in run.recipe.judges for metric in judge.metrics}
@@ -168,18 +174,18 @@ def health_of(reported: ReportedRun, where: str | None, most: int | None = None)
         word
         for prompt in run.prompts.values()
         for each in prompt.sections
-        for word in hash_runs(tuple(split_words(each.text)), _RUN)
+        for word in hash_runs(tuple(split_words(each.text)), _PASSAGE_WORDS)
     )
-    for episode in islice(select_episodes(run, reported.set_name, where), most):
-        unit = _unit(episode, reported)
+    for episode in islice(select_episodes(run, reported.set_name, where), limit):
+        unit = _get_unit(episode, reported)
         scenario: Any = run.scenario(run.recipe, run.resolve(episode.id)) if episode.outcome.judgements else None
         for judgement in episode.outcome.judgements:
             if judgement.metric in checks:
                 continue
-            what, judge = subject_of(judgement), judges.get(judgement.metric)
+            what, judge = format_subject(judgement), judges.get(judgement.metric)
             if what not in found:
                 is_own, is_label = _is_own(reported, judge, judgement.target), judge is not None and bool(judge.labels)
-                found[what] = Health(reported.label, what, is_own=is_own, is_label=is_label)
+                found[what] = Health(reported.label, what, judges_itself=is_own, is_label=is_label)
             health = found[what]
             if judgement.score is not None or judgement.status == "unparsed":
                 health.unparsed.add(judgement.status == "unparsed", *unit)
@@ -187,17 +193,17 @@ def health_of(reported: ReportedRun, where: str | None, most: int | None = None)
                 continue
             health.scored[(float(judgement.score), *unit)] += 1
             if judge is not None and judge.placed is not None and (is_placed := judge.placed(judgement)) is not None:
-                health.placed.add(is_placed, *unit)
+                health.same_position.add(is_placed, *unit)
             if judgement.explanation:
                 # The part of the scenario that annotators see or, if that is empty, all of it.
                 shown = WithLabels.of(run.recipe).judged_about(scenario, judgement) or scenario.described()
-                about = " ".join(_texts(shown))[:_MOST_ABOUT]
-                said = " ".join(line.content for line in episode.outcome.messages if line.role == judgement.target)
-                health.copied.add(_is_copied(judgement, about, said, instructions, prompts), *unit)
+                about = " ".join(_iter_texts(shown))[:_MAX_SCENARIO_CHARACTERS]
+                spoken = " ".join(line.content for line in episode.outcome.messages if line.role == judgement.target)
+                health.copied.add(_is_copied(judgement, about, spoken, instructions, prompts), *unit)
                 health.contradictory.add(contradicts(judgement), *unit)
-    for what, unit, is_equal in _repeated(reported, where, most):
+    for what, unit, is_equal in _iter_repeated(reported, where, limit):
         if what in found:
-            found[what].repeated.add(is_equal, *unit)
+            found[what].repeat_agreement.add(is_equal, *unit)
     return list(found.values())
 
 
@@ -207,24 +213,24 @@ def _is_own(reported: ReportedRun, judge: Judge | None, target: str) -> bool:
     models = reported.models
     written = target if target in models else WithRoles.of(reported.run.recipe).evaluated
     judging = {models[role].model for role in roles if role in models and not is_offline(models[role].model)}
-    return any(role == written and each.model in judging for role, each in reported.everyone)
+    return any(role == written and each.model in judging for role, each in reported.role_bindings)
 
 
 @lru_cache(maxsize=16)  # judgements of the same conversation are consecutive
-def _compared(text: str) -> tuple[str, frozenset[int]]:
+def _normalize(text: str) -> tuple[str, frozenset[int]]:
     """Return a text in normal form, and the hashes of its sequences of words."""
     words = split_words(text)
-    return " ".join(words), frozenset(hash_runs(tuple(words), _RUN))
+    return " ".join(words), frozenset(hash_runs(tuple(words), _PASSAGE_WORDS))
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _iter_texts(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         value = value.values()
     if isinstance(value, str):
         yield value
     elif isinstance(value, Iterable):
         for each in value:
-            yield from _texts(each)
+            yield from _iter_texts(each)
 
 
 def _is_copied(
@@ -236,20 +242,20 @@ def _is_copied(
     """
     words = tuple(split_words(judgement.explanation))
     text = " ".join(words)
-    if len(words) < _FEWEST_WORDS or text in (quoted := _compared(conversation))[0]:
+    if len(words) < _MIN_WORDS or text in (quoted := _normalize(conversation))[0]:
         return False
-    description = _compared(about)
+    description = _normalize(about)
     if text in description[0] or any(form in text and len(words) - len(form.split()) < 2 for form in prompts.forms):
         return True
     covered: set[int] = set()
-    for place, run in enumerate(hash_runs(words, _RUN)):
-        if (run in instructions or run in description[1]) and run not in quoted[1]:
-            covered |= {*range(place, place + _RUN)}
-    return len(covered) / len(words) >= _COVERED
+    for place, passage in enumerate(hash_runs(words, _PASSAGE_WORDS)):
+        if (passage in instructions or passage in description[1]) and passage not in quoted[1]:
+            covered |= {*range(place, place + _PASSAGE_WORDS)}
+    return len(covered) / len(words) >= _MIN_COVERED_SHARE
 
 
 @cache
-def _statements() -> Mapping[str, Sequence[re.Pattern[str]]]:
+def _load_statement_patterns() -> Mapping[str, Sequence[re.Pattern[str]]]:
     """Return the patterns, for all languages, by which explanations state a verdict or a score."""
     text = resources.files(__package__).joinpath("statements.yaml").read_text(encoding="utf-8")
     patterns = ((kind, each) for by_kind in yaml.safe_load(text).values() for kind in by_kind for each in by_kind[kind])
@@ -259,7 +265,7 @@ def _statements() -> Mapping[str, Sequence[re.Pattern[str]]]:
 def contradicts(judgement: Judgement) -> bool:
     """Return whether an explanation states verdicts or scores that all differ from the judge's own."""
     text = " ".join(judgement.explanation.lower().replace("’", "'").split())
-    patterns = _statements()
+    patterns = _load_statement_patterns()
     if isinstance(judgement.score, bool):
         says_no = any(pattern.search(text) for pattern in patterns["false"])
         says_yes = any(pattern.search(text) for pattern in patterns["true"])
@@ -268,14 +274,14 @@ def contradicts(judgement: Judgement) -> bool:
     return bool(stated) and judgement.score not in stated
 
 
-def _unit(episode: Episode, reported: ReportedRun) -> tuple[Hashable, str]:
+def _get_unit(episode: Episode, reported: ReportedRun) -> tuple[Hashable, str]:
     """Return the person and the scenario of an episode, as `Tally.add` expects them."""
     unit = WithFacets.of(reported.run.recipe).unit_facet
     return episode.cluster(unit), episode.repeated or episode.scenario
 
 
-def _repeated(
-    reported: ReportedRun, where: str | None, most: int | None
+def _iter_repeated(
+    reported: ReportedRun, where: str | None, limit: int | None
 ) -> Iterator[tuple[str, tuple[Hashable, str], bool]]:
     """Yield, for each item that the judge scored several times, its subject, its unit, and whether scores are equal."""
     groups = judges_of(reported.run.judgement_sets())
@@ -283,29 +289,29 @@ def _repeated(
     scores: dict[tuple[str, str, Subject], list[float]] = defaultdict(list)
     units: dict[str, tuple[Hashable, str]] = {}
     for each in sets if len(sets) > 1 else ():
-        for episode in islice(select_episodes(reported.run, each.name, where), most):
-            units[episode.id] = _unit(episode, reported)
+        for episode in islice(select_episodes(reported.run, each.name, where), limit):
+            units[episode.id] = _get_unit(episode, reported)
             for subject, judgement in by_subject(episode.outcome.judgements).items():
                 if judgement.score is not None:
-                    scores[episode.id, subject_of(judgement), subject].append(float(judgement.score))
+                    scores[episode.id, format_subject(judgement), subject].append(float(judgement.score))
     for (id_, what, _), values in scores.items():
         if len(values) > 1:
             yield what, units[id_], len({*values}) == 1
 
 
 _COLUMNS = ("metric", "n", "most frequent", "most frequent %", "spread", "unparsed %", "copied %", "contradictory %")
-_ORDER = "by order %"
+_ORDER_COLUMN = "by order %"
 _ORDER_NOTE = (
     "By order: comparisons in which the judge, reading both orders, chose the same position rather than the same reply."
 )
-_NOTE = (
+_HEALTH_NOTE = (
     "Most frequent: the score that the judge gives most often, and its share. Spread: the standard deviation. Copied: "
     "explanations that only repeat the prompt or the scenario's text. Contradictory: explanations that state "
     "another verdict or score; found by phrases, so there may be more. Repeated: items judged several times that "
     "got equal scores. Itself: whether the judge's model wrote what it judges. The figures of a judge that fails a "
     "check are marked."
 )
-INTERVALS_OF_JUDGEMENTS = (
+JUDGEMENT_INTERVALS_NOTE = (
     "In brackets: 95 % intervals by Wilson; judgements of one scenario (turns, trials) count as one, and n is divided "
     "by the design effect of the people or other units of the recipe, because they are not independent."
 )
@@ -319,17 +325,23 @@ def health_table(health: Sequence[Health], several: bool, covers: str = COVERS_A
         several: Whether the judges are those of several runs.
         covers: A note on the conversations that the figures cover.
     """
-    has_order = any(each.placed.n for each in health)
-    columns = [*(["run"] if several else []), *_COLUMNS, "repeated %", *([_ORDER] if has_order else [])]
+    has_order = any(each.same_position.n for each in health)
+    columns = [*(["run"] if several else []), *_COLUMNS, "repeated %", *([_ORDER_COLUMN] if has_order else [])]
     columns += ["itself", "failed"]
-    table = Table(HEALTH, "Health of the judges", columns)
+    table = Table(HEALTH_TABLE, "Health of the judges", columns)
     table.facets = {"metric": None, "failed": None, "itself": None}
     for each in health:
-        tallies = [each.unparsed, each.copied, each.contradictory, each.repeated, *([each.placed] if has_order else [])]
+        tallies = [
+            each.unparsed,
+            each.copied,
+            each.contradictory,
+            each.repeat_agreement,
+            *([each.same_position] if has_order else []),
+        ]
         figures = [each.n, *each.most_frequent, each.spread, *(tally.estimate() for tally in tallies)]
-        row = [each.shown, *figures, "yes" if each.is_own else "no", "; ".join(each.failures()) or "none"]
+        row = [each.display_name, *figures, "yes" if each.judges_itself else "no", "; ".join(each.failures()) or "none"]
         table.rows.append([each.label, *row] if several else row)
-    table.notes = [covers, _NOTE, *([_ORDER_NOTE] if has_order else []), INTERVALS_OF_JUDGEMENTS]
+    table.notes = [covers, _HEALTH_NOTE, *([_ORDER_NOTE] if has_order else []), JUDGEMENT_INTERVALS_NOTE]
     return [table] if table.rows else []
 
 
@@ -360,20 +372,22 @@ def mark_doubtful(
                 cells = [*row]
                 for place, (column, cell) in enumerate(zip(table.columns, row, strict=True)):
                     if not isinstance(cell, Estimate) and isinstance(cell, int | float):  # no room for a mark
-                        marked |= bool(why) and each.what in table.judged.get(column, ())
+                        marked |= bool(why) and each.subject in table.judged.get(column, ())
                     if not isinstance(cell, Estimate) or cell.is_constant is None or column not in (only or [column]):
                         continue
-                    is_alone = each.what in row or table.judged.get(column) == [each.what]
-                    is_named = each.what in table.judged.get(column, ())
+                    is_alone = each.subject in row or table.judged.get(column) == [each.subject]
+                    is_named = each.subject in table.judged.get(column, ())
                     if not table.judged:  # a column's name begins with the metric whose means it contains
-                        is_named = column.replace("_", " ").startswith(each.what.partition(" (")[0].replace("_", " "))
+                        is_named = column.replace("_", " ").startswith(
+                            each.subject.partition(" (")[0].replace("_", " ")
+                        )
                     if is_alone or is_named:
                         # A panel's score is not constant because one of its judges always gives the same score.
-                        is_constant = cell.is_constant or (is_alone and _CONSTANT in failed and not each.member)
+                        is_constant = cell.is_constant or (is_alone and _CONSTANT_SCORES in failed and not each.member)
                         cells[place] = replace(cell, is_constant=is_constant, is_doubtful=cell.is_doubtful or bool(why))
                         marked |= bool(why)
                 table.rows[number] = cells
             if marked:
-                reasons[why].append(f"{each.shown}{f', {each.label}' if several else ''}")
+                reasons[why].append(f"{each.display_name}{f', {each.label}' if several else ''}")
         for why, whose in reasons.items():
             table.notes.append(f"{DOUBTFUL_MARK} The judge of {'; '.join(whose)} fails a check: {why}.")

@@ -23,19 +23,21 @@ from dialoom.runs.reading.scenarios import iter_scenarios
 from dialoom.runs.store import PANEL, RunFile
 from dialoom.text import csv_cell, latex_text, markdown_text
 
-from .building import build, charts, common_recipe, compare, reported_sets
-from .drawing import KINDS, can_draw, draw
-from .judges import name_in_file
-from .reported import notes_on_runs, reported_runs
+from .building import build_charts, build_tables, common_recipe, compare_runs, select_judgement_sets
+from .drawing import IMAGE_KINDS, can_draw, draw
+from .judges import file_safe_name
+from .reported import collect_run_notes, label_runs
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-_XML = re.compile(r"^.*?(?=<svg)", re.DOTALL)
+_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_XML_PROLOG = re.compile(r"^.*?(?=<svg)", re.DOTALL)
 _MARKS = f"{CONSTANT_MARK}?{DOUBTFUL_MARK}?"
 _ESTIMATE = re.compile(rf"^(-?[\d.,]+{_MARKS})(?: (\[[^\]]*\]))?(?: (n=[\d,]+))$")
 _NUMBER = re.compile(rf"^[-\u2013]?[\d.,]*\d%?{_MARKS}(?: \[.*)?(?: n=[\d,]+)?$|^\u2013$")
 
 
-def page(tables: Sequence[Table], title: str, charts: Sequence[Chart] = (), lead: Sequence[str] = ()) -> str:
+def render_page(
+    tables: Sequence[Table], title: str, charts: Sequence[Chart] = (), introduction: Sequence[str] = ()
+) -> str:
     """Return tables and charts as an HTML page; charts are omitted if matplotlib is not installed.
 
     A chart with a table's name is placed below that table; other charts are placed above all tables. All content is
@@ -45,7 +47,7 @@ def page(tables: Sequence[Table], title: str, charts: Sequence[Chart] = (), lead
         tables: The tables, in order.
         title: The page's title.
         charts: The charts, in order.
-        lead: Paragraphs below the title.
+        introduction: Paragraphs below the title.
     """
     drawn = charts if can_draw() else ()
     names = {table.name for table in tables}
@@ -54,35 +56,39 @@ def page(tables: Sequence[Table], title: str, charts: Sequence[Chart] = (), lead
     return "\n".join(
         [
             '<!doctype html><html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">',
+            f'<meta http-equiv="Content-Security-Policy" content="{escape(_SECURITY_POLICY)}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{escape(title)}</title><style>{style}</style></head><body>",
             f"<h1>{escape(title)}</h1>",
-            *(f"<p>{escape(paragraph)}</p>" for paragraph in lead),
+            *(f"<p>{escape(paragraph)}</p>" for paragraph in introduction),
             *([f'<nav aria-label="Tables">{"".join(links)}</nav>'] if len(tables) > 3 else []),
-            *(_figure(chart) for chart in drawn if chart.name not in names),
-            *(line for table in tables for line in _table(table, [each for each in drawn if each.name == table.name])),
+            *(_render_figure(chart) for chart in drawn if chart.name not in names),
+            *(
+                line
+                for table in tables
+                for line in _render_table(table, [each for each in drawn if each.name == table.name])
+            ),
             "</body></html>",
             "",
         ]
     )
 
 
-def _figure(chart: Chart) -> str:
-    svg = _XML.sub("", draw(chart, ["svg"])["svg"].decode())
+def _render_figure(chart: Chart) -> str:
+    svg = _XML_PROLOG.sub("", draw(chart, ["svg"])["svg"].decode())
     return f'<figure role="img" aria-label="{escape(chart.title)}">{svg}</figure>'  # the drawing includes the notes
 
 
-def _table(table: Table, charts: Sequence[Chart]) -> Iterator[str]:
+def _render_table(table: Table, charts: Sequence[Chart]) -> Iterator[str]:
     yield f'<h2 id="{escape(table.name)}">{escape(table.title)}</h2>'
     yield from (f'<p class="warning">{escape(warning)}</p>' for warning in table.headnotes)
-    yield from _body(table) if table.rows else [f"<p>{NO_ROWS}</p>"]
+    yield from _render_rows(table) if table.rows else [f"<p>{EMPTY_TABLE}</p>"]
     yield from (f'<p class="note">{escape(note)}</p>' for note in table.footnotes)
-    yield from map(_figure, charts)
+    yield from map(_render_figure, charts)
 
 
-def _body(table: Table) -> Iterator[str]:
-    rows = list(texts_of(table))
+def _render_rows(table: Table) -> Iterator[str]:
+    rows = list(format_rows(table))
     # Columns of numbers are right-aligned.
     classes = [' class="n"' if all(map(_NUMBER.match, texts)) else "" for texts in zip(*rows, strict=True)]
     yield '<div class="wide"><table><thead><tr>'
@@ -90,12 +96,12 @@ def _body(table: Table) -> Iterator[str]:
     yield "".join(f'<th scope="col"{class_}>{escape(column)}</th>' for class_, column in heads)
     yield "</tr></thead><tbody>"
     for texts in rows:
-        cells = (f"<td{class_}>{_cell(text)}</td>" for class_, text in zip(classes, texts, strict=True))
+        cells = (f"<td{class_}>{_render_cell(text)}</td>" for class_, text in zip(classes, texts, strict=True))
         yield f"<tr>{''.join(cells)}</tr>"
     yield "</tbody></table></div>"
 
 
-def _cell(text: str) -> str:
+def _render_cell(text: str) -> str:
     """Return a cell's HTML, in which an estimate's interval and n may wrap below its mean."""
     found = _ESTIMATE.match(text)
     if found is None:
@@ -132,7 +138,7 @@ class Report:
         judging: str | None = None,
         names: Sequence[str] = (),
         where: str | None = None,
-        first: Sequence[Table] = (),
+        leading: Sequence[Table] = (),
         allow_different_users: bool = False,
     ) -> Report:
         """Build the report of one run, or of several side by side.
@@ -144,7 +150,7 @@ class Report:
             names: Only tables and charts with these names. A name without a set's suffix selects the tables of all sets
                 of judgements.
             where: Only scenarios matching this expression.
-            first: Tables that precede the recipe's.
+            leading: Tables that precede the recipe's.
             allow_different_users: Whether differences are computed between runs whose simulated users differ.
 
         Raises:
@@ -152,34 +158,34 @@ class Report:
             StoreError: If a run has no such set.
         """
         several, recipe = len(runs) > 1, common_recipe(runs)
-        reported = reported_runs(runs, recipe, judging) if several else reported_sets(runs[0], recipe, judging)
+        reported = label_runs(runs, recipe, judging) if several else select_judgement_sets(runs[0], recipe, judging)
         if several:
-            tables = [*first, *compare(reported, recipe, where, allow_different_users)]
+            tables = [*leading, *compare_runs(reported, recipe, where, allow_different_users)]
         else:
-            tables = [*first, *build(reported, recipe, where, has_agreement=judging is None)]
+            tables = [*leading, *build_tables(reported, recipe, where, has_agreement=judging is None)]
         known = [table.name for table in tables]
-        suffixes = {PANEL, *(name_in_file(each.name) for run in runs for each in run.judgement_sets())}
+        suffixes = {PANEL, *(file_safe_name(each.name) for run in runs for each in run.judgement_sets())}
         # A name selects the table itself, or its variants for several sets.
-        meant_by = {
+        matches = {
             name: [name] if name in known else [each for each in known if each in {f"{name}-{end}" for end in suffixes}]
             for name in names
         }
-        selected = {*itertools.chain.from_iterable(meant_by.values())}
+        selected = {*itertools.chain.from_iterable(matches.values())}
         if names and not known:
             places = " and ".join(str(run.path) for run in runs)
             raise RunError(
                 f"{places} {'have' if several else 'has'} no finished scenarios yet, so there is no table {names[0]!r}",
                 advice=Advice("resume", "resume the run", {"path": runs[0].path}),
             )
-        if unknown := [name for name, found in meant_by.items() if not found]:
-            meant = "".join(f"; did you mean {each}?" for each in get_close_matches(unknown[0], known, 1))
-            raise RunError(f"tables must be among {', '.join(known)}, got {unknown[0]!r}{meant}", setting="tables")
+        if unknown := [name for name, found in matches.items() if not found]:
+            hint = "".join(f"; did you mean {each}?" for each in get_close_matches(unknown[0], known, 1))
+            raise RunError(f"tables must be among {', '.join(known)}, got {unknown[0]!r}{hint}", setting="tables")
         return cls(
             "; ".join(_title(run, judging, where) for run in runs),
             [table for table in tables if not names or table.name in selected],
-            [chart for chart in charts(reported, recipe, where, several) if not names or chart.name in names],
+            [chart for chart in build_charts(reported, recipe, where, several) if not names or chart.name in names],
             [each.label for each in reported] if several else (),
-            notes_on_runs(reported),
+            collect_run_notes(reported),
         )
 
     def __getitem__(self, name: str) -> Table:
@@ -193,13 +199,13 @@ class Report:
         return f"<Report of {self.title}: {', '.join(table.name for table in self.tables) or 'no tables'}>"
 
     def __str__(self) -> str:
-        return markdown(self.tables, self.title, notes=self.notes)
+        return render_markdown(self.tables, self.title, notes=self.notes)
 
     _repr_markdown_ = __str__
 
     def page(self) -> str:
         """Return the report as one self-contained HTML page, with its charts if matplotlib is installed."""
-        return page(self.tables, self.title, self.charts, self.notes)
+        return render_page(self.tables, self.title, self.charts, self.notes)
 
     def latex(self) -> str:
         """Return the tables as LaTeX, for inclusion in a document that uses the package `booktabs`."""
@@ -220,14 +226,19 @@ class Report:
             ModuleNotFoundError: If there are charts and matplotlib is not installed.
         """
         folder, charts = Path(folder), self.charts if has_charts else ()
-        own = {"report.md", "report.html", "report.tex", *(file_name(f"{table.name}.csv") for table in self.tables)}
-        own |= {file_name(f"{name}.{kind}") for name, _ in _named(self.charts) for kind in KINDS}
-        there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-        if others := sorted(name for name in there - own if not name.startswith(".")):
+        written_names = {
+            "report.md",
+            "report.html",
+            "report.tex",
+            *(file_name(f"{table.name}.csv") for table in self.tables),
+        }
+        written_names |= {file_name(f"{name}.{kind}") for name, _ in _name_charts(self.charts) for kind in IMAGE_KINDS}
+        existing = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+        if others := sorted(name for name in existing - written_names if not name.startswith(".")):
             raise OutputError(f"{folder} contains {others[0]}, which is not a file of this report; give another folder")
         pages = {
-            "report.md": markdown(self.tables, self.title, charts, self.notes),
-            "report.html": page(self.tables, self.title, charts, self.notes),
+            "report.md": render_markdown(self.tables, self.title, charts, self.notes),
+            "report.html": render_page(self.tables, self.title, charts, self.notes),
             "report.tex": self.latex(),
         }
         return [*write_texts(pages, folder), *_write_tables(self.tables, folder), *write_charts(charts, folder)]
@@ -248,17 +259,17 @@ def _title(run: RunFile, judging: str | None, where: str | None) -> str:
     title = f"{run.path.name}: {status.done:,} of {status.total:,} {run.config.units} done"
     if where is None:
         return title
-    fitting = sum(episode.state != "pending" for _, episode in iter_scenarios(run, judging, where))
-    return f"{title}, {fitting:,} selected"
+    matching = sum(episode.state != "pending" for _, episode in iter_scenarios(run, judging, where))
+    return f"{title}, {matching:,} selected"
 
 
 _MINUS = re.compile(r"-(?=\d)")
 
-NO_ROWS = "nothing"
+EMPTY_TABLE = "nothing"
 """The text in place of a table without rows."""
 
 
-def text_of(cell: Cell, column: str, decimals: int | None = None) -> str:
+def format_cell(cell: Cell, column: str, decimals: int | None = None) -> str:
     """Format a cell; an estimate is formatted as its mean, with a mark if it is constant, its interval and n.
 
     Args:
@@ -280,15 +291,17 @@ def text_of(cell: Cell, column: str, decimals: int | None = None) -> str:
     return f"{cell:,}" if isinstance(cell, int) else cell
 
 
-def texts_of(table: Table) -> Iterator[list[str]]:
+def format_rows(table: Table) -> Iterator[list[str]]:
     """Yield a table's rows as formatted text."""
     for row in table.rows:
-        yield [text_of(cell, column, table.decimals.get(column)) for cell, column in table.shown(row)]
+        yield [format_cell(cell, column, table.decimals.get(column)) for cell, column in table.shown(row)]
 
 
-def markdown(tables: Sequence[Table], title: str, charts: Sequence[Chart] = (), notes: Sequence[str] = ()) -> str:
+def render_markdown(
+    tables: Sequence[Table], title: str, charts: Sequence[Chart] = (), notes: Sequence[str] = ()
+) -> str:
     """Return notes, charts and tables as one Markdown page, which refers to charts as PNG files beside it."""
-    lines = itertools.chain(*itertools.starmap(_markdown_chart, _named(charts)), *map(markdown_table, tables))
+    lines = itertools.chain(*itertools.starmap(_markdown_chart, _name_charts(charts)), *map(markdown_table, tables))
     paragraphs = (line for note in notes for line in (markdown_text(note), ""))
     return "\n".join([f"# {markdown_text(title)}", "", *paragraphs, *lines])
 
@@ -303,7 +316,7 @@ def _write_tables(tables: Sequence[Table], folder: Path) -> Iterator[Path]:
 
 def write_charts(charts: Sequence[Chart], folder: Path) -> Iterator[Path]:
     """Write a PNG, an SVG and a PDF file per chart, and yield their paths; charts with the same name are numbered."""
-    for name, chart in _named(charts):
+    for name, chart in _name_charts(charts):
         for kind, content in draw(chart).items():
             path = folder / file_name(f"{name}.{kind}")
             with binary_output(path) as file:
@@ -311,7 +324,7 @@ def write_charts(charts: Sequence[Chart], folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _named(charts: Sequence[Chart]) -> Iterator[tuple[str, Chart]]:
+def _name_charts(charts: Sequence[Chart]) -> Iterator[tuple[str, Chart]]:
     """Yield each chart with its file name."""
     named: Counter[str] = Counter()
     for chart in charts:
@@ -330,8 +343,8 @@ def markdown_table(table: Table) -> Iterator[str]:
     yield from (f"## {markdown_text(table.title)}", "")
     for warning in table.headnotes:
         yield from (f"**{markdown_text(warning)}**", "")
-    rows = (map(markdown_text, texts) for texts in texts_of(table))
-    yield from markdown_rows(map(markdown_text, table.columns), rows) if table.rows else [NO_ROWS]
+    rows = (map(markdown_text, texts) for texts in format_rows(table))
+    yield from markdown_rows(map(markdown_text, table.columns), rows) if table.rows else [EMPTY_TABLE]
     yield ""
     for note in table.footnotes:
         yield from (markdown_text(note), "")
@@ -351,7 +364,7 @@ def _latex_table(table: Table) -> Iterator[str]:
     yield from (f"\\label{{tab:{file_name(table.name)}}}", "\\footnotesize")
     yield f"\\begin{{tabular}}{{{''.join('l' if each else 'r' for each in is_text)}}}"
     yield from ("\\toprule", " & ".join(map(latex_text, table.columns)) + " \\\\", "\\midrule")
-    for texts in texts_of(table):
+    for texts in format_rows(table):
         escaped = zip(map(latex_text, texts), is_text, strict=True)
         yield " & ".join(text if each else _MINUS.sub("$-$", text) for text, each in escaped) + " \\\\"
     yield from ("\\bottomrule", "\\end{tabular}")
@@ -365,7 +378,7 @@ def _csv_rows(table: Table) -> Iterator[list[str | int | float | None]]:
     A column of estimates becomes four columns: mean, ends of the interval and n. For judges' scores, a fifth column
     states whether all scores are equal; if a judge fails a check, a sixth column marks the figures concerned.
     """
-    parts = [_csv_parts([row[index] for row in table.rows]) for index in range(len(table.columns))]
+    parts = [_csv_suffixes([row[index] for row in table.rows]) for index in range(len(table.columns))]
     yield [
         f"{column} {part}".strip() for column, of_column in zip(table.columns, parts, strict=True) for part in of_column
     ]
@@ -381,7 +394,7 @@ def _csv_rows(table: Table) -> Iterator[list[str | int | float | None]]:
         yield cells
 
 
-def _csv_parts(cells: Sequence[Cell]) -> tuple[str, ...]:
+def _csv_suffixes(cells: Sequence[Cell]) -> tuple[str, ...]:
     """Return the suffixes of the CSV columns into which a table's column is split."""
     estimates = [cell for cell in cells if isinstance(cell, Estimate)]
     if not estimates:

@@ -17,12 +17,12 @@ from dialoom.runs.configuration.trust import file_references
 from dialoom.runs.reading.scenarios import Where, select_episodes
 from dialoom.runs.store import JudgementSet, RunFile
 
-STAND_INS = "Made with an offline model ({roles}), a scripted stand-in: not evidence about any model."
+OFFLINE_NOTE = "Made with an offline model ({roles}), a scripted stand-in: not evidence about any model."
 """The note on figures of roles that are played by an offline model."""
-OFFLINE = "offline"
+OFFLINE_COLUMN = "offline"
 """The column of tables and data frames with the roles played by an offline model."""
 
-_MOST_LISTED = 10
+_MAX_LISTED = 10
 """Maximum number of changed outcomes that are listed; the others are only counted."""
 
 
@@ -45,7 +45,7 @@ class ReportedRun:
         return {**self.run.config.played, **(self.judging.models if self.judging else {})}
 
     @property
-    def everyone(self) -> list[tuple[str, ModelBinding]]:
+    def role_bindings(self) -> list[tuple[str, ModelBinding]]:
         """Each role with its model, including the additional models of the user."""
         return self.run.config.everyone(self.judging.models if self.judging else None)
 
@@ -54,7 +54,7 @@ class ReportedRun:
         """The set's name, in the form that the store's readers expect."""
         return self.judging.name if self.judging else None
 
-    def unjudged(self, where: str | None) -> tuple[int, int]:
+    def count_unjudged(self, where: str | None) -> tuple[int, int]:
         """Return how many of the finished scenarios that match an expression the set lacks, and how many match.
 
         If the set lacks none, both numbers are 0.
@@ -73,36 +73,36 @@ class ReportedRun:
         return WithJudging.of(Review(recipe) if is_review else recipe).lower_is_better
 
 
-def reported_runs(runs: Sequence[RunFile], recipe: Recipe, judging: str | None = None) -> list[ReportedRun]:
+def label_runs(runs: Sequence[RunFile], recipe: Recipe, judging: str | None = None) -> list[ReportedRun]:
     """Return the runs with their labels, each with its judgement set of the given name, by default its oldest set.
 
     Raises:
         StoreError: If a run has no such set.
     """
-    chosen = [run.judgement_set(judging) for run in runs]
+    sets = [run.judgement_set(judging) for run in runs]
     models = [
-        {**run.config.model_names, **(set_.model_names if set_ else {})} for run, set_ in zip(runs, chosen, strict=True)
+        {**run.config.model_names, **(set_.model_names if set_ else {})} for run, set_ in zip(runs, sets, strict=True)
     ]
     candidates = [
         [played.get(WithRoles.of(recipe).evaluated or "", "") for played in models],
-        _differing(models),
+        _differing_models(models),
         [run.path.name for run in runs],
         [str(run.path) for run in runs],
     ]
     labels = next(labels for labels in candidates if all(labels) and len(set(labels)) == len(runs))
-    return [ReportedRun(*each) for each in zip(labels, runs, chosen, strict=True)]
+    return [ReportedRun(*each) for each in zip(labels, runs, sets, strict=True)]
 
 
-def notes_on(reported: Sequence[ReportedRun], where: str | None) -> list[str | None]:
+def collect_notes(reported: Sequence[ReportedRun], where: str | None) -> list[str | None]:
     """Return the notes below all tables and charts: the filter, changes made by people, offline models.
 
-    Notes on the runs as a whole appear once in a report (see `notes_on_runs`).
+    Notes on the runs as a whole appear once in a report (see `collect_run_notes`).
     """
-    return [*notes_on_content(reported, where), offline_note(reported)]
+    return [*collect_content_notes(reported, where), offline_note(reported)]
 
 
-def notes_on_content(reported: Sequence[ReportedRun], where: str | None) -> list[str | None]:
-    """Return the notes of `notes_on` without the one on offline models, for tables with a column of offline roles."""
+def collect_content_notes(reported: Sequence[ReportedRun], where: str | None) -> list[str | None]:
+    """Return the notes of `collect_notes` without that on offline models, for tables with a column of offline roles."""
     only = None if where is None else f"Only scenarios that match: {where}"
     return [
         only,
@@ -113,7 +113,7 @@ def notes_on_content(reported: Sequence[ReportedRun], where: str | None) -> list
     ]
 
 
-def notes_on_runs(reported: Sequence[ReportedRun]) -> list[str]:
+def collect_run_notes(reported: Sequence[ReportedRun]) -> list[str]:
     """Return the notes on the runs as a whole: prompts, changed code, incomplete replies, parameters, replays."""
     runs = {each.run.path: each.run for each in reported}
     several = len(runs) > 1
@@ -127,7 +127,7 @@ def notes_on_runs(reported: Sequence[ReportedRun]) -> list[str]:
             f"Code had changed when the run was continued: {changed}. Figures here combine conversations played with "
             "different versions. For figures of a single version, start a new run."
         )
-    if forgotten := joined({path: _shortened(run.forgotten, ", ", " and") for path, run in runs.items()}):
+    if forgotten := joined({path: _truncate_list(run.forgotten, ", ", " and") for path, run in runs.items()}):
         notes.append(
             "The run stopped before these conversations, so a stateful player without snapshots may have lost what it "
             f"knew of the person's earlier ones: {forgotten}."
@@ -147,12 +147,12 @@ def notes_on_runs(reported: Sequence[ReportedRun]) -> list[str]:
         if texts := [f"{label}: {text}" if several else text for label, text in by_label.items() if text]:
             notes.append(f"{what}: {'. '.join(texts)}")
     for path, run in runs.items():
-        if again := drawn_again(run):
+        if again := played_again_note(run):
             notes.append(f"{f'{path.name}: ' if several else ''}{again}.")
     return [*filter(None, notes)]
 
 
-def drawn_again(run: RunFile) -> str:
+def played_again_note(run: RunFile) -> str:
     """Return a note on how many of a run's conversations were played again with new replies; empty if none were."""
     times = [*run.samples().values()]
     text = f"Played again, with a new opening or in a retry: {sum(map(bool, times)):,} of {len(times):,}"
@@ -161,7 +161,7 @@ def drawn_again(run: RunFile) -> str:
 
 def unjudged_note(reported: ReportedRun, where: str | None, is_labelled: bool) -> str | None:
     """Return a note on finished scenarios that the set lacks; `None` if it has all."""
-    count, total = reported.unjudged(where)
+    count, total = reported.count_unjudged(where)
     if not count or reported.judging is None:
         return None
     name = "all judges of the panel" if reported.judging.members else repr(reported.judging.name)
@@ -214,14 +214,14 @@ def changed_note(reported: Sequence[ReportedRun], where: str | None = None) -> s
     what = "1 outcome was" if len(named) == 1 else f"{len(named):,} outcomes were"
     return (
         f"{what} changed by a person in the step debugger and included here: "
-        f"{_shortened([*named.values()], '; ', '; and')}. To exclude them, select scenarios where 'not changed'."
+        f"{_truncate_list([*named.values()], '; ', '; and')}. To exclude them, select scenarios where 'not changed'."
     )
 
 
-def _shortened(texts: Sequence[str], separator: str, conjunction: str) -> str:
+def _truncate_list(texts: Sequence[str], separator: str, conjunction: str) -> str:
     """Return the first texts, and the number of the others."""
-    rest = f"{conjunction} {len(texts) - _MOST_LISTED:,} more" if len(texts) > _MOST_LISTED else ""
-    return f"{separator.join(texts[:_MOST_LISTED])}{rest}"
+    rest = f"{conjunction} {len(texts) - _MAX_LISTED:,} more" if len(texts) > _MAX_LISTED else ""
+    return f"{separator.join(texts[:_MAX_LISTED])}{rest}"
 
 
 def self_judging_note(reported: Sequence[ReportedRun]) -> str | None:
@@ -242,16 +242,16 @@ def offline_note(reported: Sequence[ReportedRun]) -> str | None:
 
     Several runs with the same label are listed as one.
     """
-    played = offline_by_label(reported)
+    played = offline_roles_by_label(reported)
     roles = {*played.values()}
     named = "; ".join(f"{label}: {roles}" for label, roles in played.items() if roles)
-    return STAND_INS.format(roles=named if len(roles) > 1 else roles.pop()) if any(roles) else None
+    return OFFLINE_NOTE.format(roles=named if len(roles) > 1 else roles.pop()) if any(roles) else None
 
 
-def offline_by_label(reported: Sequence[ReportedRun]) -> dict[str, str]:
+def offline_roles_by_label(reported: Sequence[ReportedRun]) -> dict[str, str]:
     """Return the roles played by an offline model, by the run's label; an empty string if there are none."""
     return {
-        label: offline_roles(one for each in reported if each.label == label for one in each.everyone)
+        label: offline_roles(one for each in reported if each.label == label for one in each.role_bindings)
         for label in dict.fromkeys(each.label for each in reported)
     }
 
@@ -276,22 +276,24 @@ def add_offline_column(
         reported: The runs.
         with_first: Whether each row compares a run with the first one.
     """
-    played, note = offline_by_label(reported), offline_note(reported)
-    everywhere = offline_roles(one for each in reported for one in each.everyone)
+    played, note = offline_roles_by_label(reported), offline_note(reported)
+    all_roles = offline_roles(one for each in reported for one in each.role_bindings)
     if with_first:
-        of_first = reported[0].everyone
-        played = {label: offline_roles([*of_first, *each.everyone]) for each in reported for label in [each.label]}
+        first_bindings = reported[0].role_bindings
+        played = {
+            label: offline_roles([*first_bindings, *each.role_bindings]) for each in reported for label in [each.label]
+        }
     for table in tables:
         if not any(isinstance(cell, Estimate) for row in table.rows for cell in row):
             table.notes += [note] if note and note not in table.notes else []
-        elif everywhere:
-            table.columns = [*table.columns, OFFLINE]
-            table.facets = {**table.facets, OFFLINE: None}
-            table.rows = [[*row, played.get(str(row[0]), everywhere) or None] for row in table.rows]
+        elif all_roles:
+            table.columns = [*table.columns, OFFLINE_COLUMN]
+            table.facets = {**table.facets, OFFLINE_COLUMN: None}
+            table.rows = [[*row, played.get(str(row[0]), all_roles) or None] for row in table.rows]
     return [*tables]
 
 
-def user_differences(first: ReportedRun, other: ReportedRun, recipe: Recipe) -> list[str]:
+def find_user_differences(first: ReportedRun, other: ReportedRun, recipe: Recipe) -> list[str]:
     """Return what differs between two runs' simulated users: any of `user model`, `user prompt`, `persona source`.
 
     Nothing differs in a recipe without the role `user`, or with `user` as its evaluated role. The persona source does
@@ -324,7 +326,7 @@ def different_users_warning(label: str, first: str, differing: Sequence[str]) ->
     )
 
 
-def with_different_users(title: str, differing: Iterable[str]) -> str:
+def title_with_user_differences(title: str, differing: Iterable[str]) -> str:
     """Return a table's title, extended by the differences between the users of the compared runs."""
     differences = ", ".join(dict.fromkeys(differing))
     return f"{title} (with different users: {differences})" if differences else title
@@ -332,8 +334,8 @@ def with_different_users(title: str, differing: Iterable[str]) -> str:
 
 def _user_models(each: ReportedRun) -> list[dict[str, Any]]:
     """Return the models of the user with the settings that affect replies, without addresses."""
-    served = {"api_base", "session", "structured"}
-    return [cast[USER].model_dump(exclude=served) for cast in each.run.config.players if USER in cast]
+    excluded = {"api_base", "session", "structured"}
+    return [cast[USER].model_dump(exclude=excluded) for cast in each.run.config.players if USER in cast]
 
 
 def _persona_sources(run: RunFile) -> list[Any]:
@@ -357,7 +359,7 @@ def difference_note(reported: Sequence[ReportedRun], recipe: Recipe) -> str | No
     found = [
         ("the models of", differing_keys(models)),
         ("the options", differing_keys([each.run.config.options for each in reported])),
-        ("the prompts", differing_keys([prompts_of(each, each.models) for each in reported])),
+        ("the prompts", differing_keys([select_prompt_hashes(each, each.models) for each in reported])),
     ]
     parts = [f"{what} {', '.join(keys)}" for what, keys in found if keys]
     if len({plan_hash(each.run) for each in reported}) > 1:
@@ -365,7 +367,7 @@ def difference_note(reported: Sequence[ReportedRun], recipe: Recipe) -> str | No
     return f"The runs also differ in {'; '.join(parts)}." if parts else None
 
 
-def _differing(models: Sequence[Mapping[str, str]]) -> list[str]:
+def _differing_models(models: Sequence[Mapping[str, str]]) -> list[str]:
     """Return each run's models for the roles in which the runs' models differ, with the names of the roles."""
     roles = differing_keys(models)
     return [", ".join(f"{role} {played.get(role, 'none')}" for role in roles) for played in models]
@@ -377,7 +379,7 @@ def differing_keys(mappings: Sequence[Mapping[str, Any]]) -> list[str]:
     return [key for key in keys if any(each.get(key) != mappings[0].get(key) for each in mappings)]
 
 
-def prompts_of(each: ReportedRun, roles: Container[str]) -> dict[str, str]:
+def select_prompt_hashes(each: ReportedRun, roles: Container[str]) -> dict[str, str]:
     """Return hashes of the prompts of some roles of a run, and of those behind its set of judgements."""
     own = {prompt.id: prompt.hash for prompt in each.run.prompts.values() if prompt.front.role in roles}
     return {**own, **(each.judging.prompts if each.judging else {})}

@@ -13,22 +13,22 @@ from dialoom.graphs.tables.statistics import TRIALS_NOTE, Estimate, Tally, is_co
 from dialoom.grouping import grouped
 from dialoom.runs.reading.scenarios import select_episodes
 
-from .differences import subject_of, without_turns
+from .differences import format_subject, omitted_turn_notes
 from .reported import ReportedRun
 
-_PASS = (
+_PASS_NOTE = (
     "pass^k: the probability that k trials of a scenario all succeed; pass@k: that at least one of k does (tau-bench, "
     "arXiv 2406.12045). Averaged over the scenarios with k verdicts or more; a missing verdict counts neither as "
     "success nor as failure. Where false is the good verdict{which}, it is the success. In brackets: 95 % intervals, "
     "bootstrapped, or Wilson's if each is 0 or 1; scenarios of one person are not treated as independent."
 )
-_VARIANCE = (
+_VARIANCE_NOTE = (
     "Shares of the variance of scores: between scenarios, and between trials of one scenario; by a one-way analysis of "
     "variance with random effects, without missing scores. A dash: all scores are equal, or no scenario has two "
     "scores. With "
     "several user models, a scenario counts once with each."
 )
-_TOO_NARROW = (
+_NARROW_WARNING = (
     "Each scenario was played {times} times, and the intervals of this table treat every trial as a separate "
     "scenario, so they are too narrow."
 )
@@ -54,7 +54,7 @@ def trials_tables(reported: Sequence[ReportedRun], where: str | None) -> list[Ta
     low, by_turn = set[str](), set[str]()
     for each in repeated:
         name = [each.label] if label else []
-        for metric, scores in _read(each, where, by_turn).items():
+        for metric, scores in _read_scores(each, where, by_turn).items():
             every = [score for trials in scores.trials.values() for score in trials]
             shares = variance_shares([*scores.trials.values()]) or (None, None)
             spread.rows.append([*name, metric, len(scores.trials), len(every), scores.missing, *shares])
@@ -62,21 +62,24 @@ def trials_tables(reported: Sequence[ReportedRun], where: str | None) -> list[Ta
                 low.update([scores.metric] if scores.lower_is_better else [])
                 constant = is_constant(len(every), min(every), max(every)) if scores.is_judged else None
                 for k in range(1, each.run.config.trials + 1):
-                    both = [passed(estimator, k, scores.trials) for estimator in (pass_hat, pass_at)]
+                    both = [estimate_pass_rate(estimator, k, scores.trials) for estimator in (pass_hat, pass_at)]
                     cells = [found and replace(found, is_constant=constant) for found in both]
                     success.rows.append([*name, metric, k, *cells])
-    success.notes = [_PASS.format(which=f" ({', '.join(sorted(low))})" if low else ""), *without_turns(by_turn)]
-    spread.notes = [_VARIANCE, *without_turns(by_turn)]
+    success.notes = [
+        _PASS_NOTE.format(which=f" ({', '.join(sorted(low))})" if low else ""),
+        *omitted_turn_notes(by_turn),
+    ]
+    spread.notes = [_VARIANCE_NOTE, *omitted_turn_notes(by_turn)]
     return [table for table in (success, spread) if table.rows]
 
 
-def warn_of_narrow_intervals(tables: Sequence[Table], reported: Sequence[ReportedRun]) -> None:
+def warn_about_narrow_intervals(tables: Sequence[Table], reported: Sequence[ReportedRun]) -> None:
     """Add a warning to tables whose intervals do not take repeated scenarios into account."""
     times = max(each.run.config.trials * len(each.run.config.players) for each in reported)
     for table in tables if times > 1 else ():
         cells = (cell for row in table.rows for cell in row if isinstance(cell, Estimate))
         if TRIALS_NOTE not in table.notes and any(cell.low is not None for cell in cells):
-            table.warnings.append(_TOO_NARROW.format(times=times))
+            table.warnings.append(_NARROW_WARNING.format(times=times))
 
 
 def pass_hat(n: int, successes: int, k: int) -> float:
@@ -112,11 +115,11 @@ def variance_shares(groups: Sequence[Sequence[float]]) -> tuple[float, float] | 
     total = sum(sizes)
     if len(sizes) < 2 or total == len(sizes) or len({score for group in groups for score in group}) < 2:
         return None
-    whole = math.fsum(map(math.fsum, groups)) / total
+    overall_mean = math.fsum(map(math.fsum, groups)) / total
     between = within = 0.0
     for group in filter(None, groups):
         mean = math.fsum(group) / len(group)
-        between += len(group) * (mean - whole) ** 2
+        between += len(group) * (mean - overall_mean) ** 2
         within += math.fsum((score - mean) ** 2 for score in group)
     within /= total - len(sizes)
     size = (total - math.fsum(each**2 for each in sizes) / total) / (len(sizes) - 1)
@@ -145,7 +148,7 @@ class _Scores:
     kinds: set[bool] = field(default_factory=set)
 
 
-def _read(reported: ReportedRun, where: str | None, by_turn: set[str]) -> dict[str, _Scores]:
+def _read_scores(reported: ReportedRun, where: str | None, by_turn: set[str]) -> dict[str, _Scores]:
     """Return the scores of the conversations that match an expression, by subject of judgement.
 
     The subjects of scores of single turns are left out, and added to `by_turn`.
@@ -154,7 +157,7 @@ def _read(reported: ReportedRun, where: str | None, by_turn: set[str]) -> dict[s
     unit, checks = WithFacets.of(recipe).unit_facet, WithJudging.of(recipe).check_metrics
     low = reported.lower_is_better(recipe)
     for episode in select_episodes(reported.run, reported.set_name, where):
-        named = [(subject_of(each), each) for each in episode.outcome.judgements]
+        named = [(format_subject(each), each) for each in episode.outcome.judgements]
         by_turn.update(what for what, each in named if each.turn is not None)
         for what, judgements in grouped((what, each) for what, each in named if each.turn is None).items():
             metric = judgements[0].metric
@@ -171,7 +174,7 @@ def _read(reported: ReportedRun, where: str | None, by_turn: set[str]) -> dict[s
     return found
 
 
-def passed(
+def estimate_pass_rate(
     estimator: Callable[[int, int, int], float], k: int, trials: Mapping[tuple[Hashable, str], Sequence[float]]
 ) -> Estimate | None:
     """Return the mean of `pass_hat` or `pass_at` over the scenarios with at least k verdicts; `None` if there are none.

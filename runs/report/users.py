@@ -23,25 +23,25 @@ from dialoom.graphs.tables.statistics import (
 from dialoom.grouping import grouped
 from dialoom.runs.reading.scenarios import select_episodes
 
-from .differences import subject_of, without_turns
+from .differences import format_subject, omitted_turn_notes
 from .reported import ReportedRun
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-RANKING = "user-ranking"
+RANKING_TABLE = "user-ranking"
 """The name of the table of rankings; its columns `tau` and `same order` are read by scorecards."""
 
-FEWEST_OF_VARIANCE = 20
+MIN_UNITS_FOR_VARIANCE = 20
 """Minimum number of people for the interval of a share of the variance; with fewer, it covers too rarely."""
 
-_MOST_ODDS = 6.0
+_MAX_ODDS_RATIO = 6.0
 """Maximum ratio of the odds of the highest and of the estimated share. In resamples without any of the few scores that
 differ, the odds are infinite.
 """
 
-_SHARES = (
+_SHARES_NOTE = (
     "Shares of the variance of a scenario's score between the user models of this run, between scenarios, and the rest "
     "(the user models' different effects on scenarios, and chance); by a two-way analysis of variance of the scenarios "
     "that were scored with every user model. In brackets: 95 % intervals for these user models, bootstrapped over "
@@ -49,7 +49,7 @@ _SHARES = (
     "miss the true share too often; here there are {count:,}). A dash: all scores are equal, or those of fewer than "
     "two {units} are known."
 )
-_TAU = (
+_TAU_NOTE = (
     "Kendall's tau-b compares the order of the assistants' means with one user model to their order with another: 1 is "
     "the same order, -1 the reverse. It is averaged over the pairs of user models, and covers the scenarios that all "
     "assistants have played with every user model. In brackets: 95 % intervals, bootstrapped over {units} and widened "
@@ -75,24 +75,24 @@ def user_tables(reported: Sequence[ReportedRun], recipe: Recipe, where: str | No
     shares = ["user models %", "scenarios %", "rest %"]
     spread = Table("user-variance", "Variance between user models", [*label, "metric", "scenarios", *shares])
     units = WithFacets.of(recipe).units
-    read = [_Scores.read(each, where) for each in several]
-    left_out = without_turns({what for scores in read for what in scores.by_turn})
+    scores_by_run = [_Scores.read(each, where) for each in several]
+    left_out = omitted_turn_notes({what for scores in scores_by_run for what in scores.by_turn})
     means.notes = [intervals(units), *left_out]
-    count = len({(one,) if unit is None else unit for each in read for one, unit in each.units.items()})
-    spread.notes = [_SHARES.format(units=units, fewest=FEWEST_OF_VARIANCE, count=count), *left_out]
-    for each, scores in zip(several, read, strict=True):
+    count = len({(one,) if unit is None else unit for each in scores_by_run for one, unit in each.units.items()})
+    spread.notes = [_SHARES_NOTE.format(units=units, fewest=MIN_UNITS_FOR_VARIANCE, count=count), *left_out]
+    for each, scores in zip(several, scores_by_run, strict=True):
         name = [each.label] if label else []
         means.shares |= dict.fromkeys(scores.verdicts, ("mean",))
         for what, tallies in scores.tallies.items():
             for user, tally in tallies.items():
                 means.rows.append([*name, what, user, len(scores.means[what][user]), tally.estimate()])
             grid, of_units = scores.grid(what, each.run.config.user_models)
-            found = shares_of_variance(grid, of_units) if grid else None
+            found = user_variance_shares(grid, of_units) if grid else None
             spread.rows.append([*name, what, len(grid), *(found or (None, None, None))])
     tables = [means, spread]
     users = several[0].run.config.user_models
     if len(several) > 1 and all(each.run.config.user_models == users for each in several):
-        tables.append(_ranking(read, users, units))
+        tables.append(_ranking_table(scores_by_run, users, units))
     return [table for table in tables if table.rows]
 
 
@@ -125,11 +125,11 @@ class _Scores:
             user = str(episode.facets[USER_MODEL])
             for judgement in episode.outcome.judgements:
                 if judgement.turn is not None:
-                    scores.by_turn.add(subject_of(judgement))
+                    scores.by_turn.add(format_subject(judgement))
                     continue
                 if judgement.score is None:
                     continue
-                what, person = subject_of(judgement), episode.unit(unit)
+                what, person = format_subject(judgement), episode.unit(unit)
                 tally = scores.tallies.setdefault(what, {}).setdefault(
                     user, Tally(judged=judgement.metric not in checked)
                 )
@@ -150,25 +150,27 @@ class _Scores:
         return [[each[scenario] for each in by_user] for scenario in common], [self.units[each] for each in common]
 
 
-def _ranking(read: Sequence[_Scores], users: Sequence[str], units: str) -> Table:
+def _ranking_table(scores_by_run: Sequence[_Scores], users: Sequence[str], units: str) -> Table:
     """Return the table that compares the rankings of assistants with each user model."""
     columns = ["metric", "assistants", "user models", "scenarios", "tau", "same order"]
-    table = Table(RANKING, "Ranking of the assistants with each user model", columns)
-    table.notes = [_TAU.format(units=units, fewest=MIN_UNITS)]
-    for what in (each for each in read[0].means if not each.endswith(f"({USER})")):  # the scores of the assistants
-        by_run = [[scores.means.get(what, {}).get(user, {}) for user in users] for scores in read]
+    table = Table(RANKING_TABLE, "Ranking of the assistants with each user model", columns)
+    table.notes = [_TAU_NOTE.format(units=units, fewest=MIN_UNITS)]
+    for what in (
+        each for each in scores_by_run[0].means if not each.endswith(f"({USER})")
+    ):  # the scores of the assistants
+        by_run = [[scores.means.get(what, {}).get(user, {}) for user in users] for scores in scores_by_run]
         first = by_run[0][0]
-        common = [one for one in first if all(one in means for of_users in by_run for means in of_users)]
+        common = [scenario for scenario in first if all(scenario in means for of_users in by_run for means in of_users)]
         if not common:
             continue
-        scored = [[[means[one] for means in of_users] for of_users in by_run] for one in common]
-        tau = rank_agreement(scored, [read[0].units[one] for one in common])
+        scored = [[[means[scenario] for means in of_users] for of_users in by_run] for scenario in common]
+        tau = rank_agreement(scored, [scores_by_run[0].units[scenario] for scenario in common])
         same = None if tau is None else "yes" if tau.mean > 1 - 1e-9 else "no"
-        table.rows.append([what, len(read), len(users), len(common), tau, same])
+        table.rows.append([what, len(scores_by_run), len(users), len(common), tau, same])
     return table
 
 
-def shares_of_variance(
+def user_variance_shares(
     scores: Sequence[Sequence[float]], units: Sequence[Hashable]
 ) -> tuple[Estimate, float, float] | None:
     """Return the shares of the variance of scores that are due to user models, to scenarios, and to neither.
@@ -177,8 +179,8 @@ def shares_of_variance(
     is due to chance, which is estimated from the independent units. The interval is a bootstrap over units; there, the
     part due to chance is subtracted twice, once for the sample and once for the resample. The distances of its ends
     from the share are widened as in `Tally.estimate`. Estimates of large shares are skewed, so the lower end is at most
-    the upper end, reflected at the share in log odds, whose odds count as at most `_MOST_ODDS` times the share's. There
-    is no interval for fewer than `FEWEST_OF_VARIANCE` units, or if all resamples are equal.
+    the upper end, reflected at the share in log odds, whose odds count as at most `_MAX_ODDS_RATIO` times the share's.
+    There is no interval for fewer than `MIN_UNITS_FOR_VARIANCE` units, or if all resamples are equal.
 
     Args:
         scores: For each scenario, its score with each of at least two user models.
@@ -189,15 +191,19 @@ def shares_of_variance(
     """
     import numpy as np  # slow to import, and not needed to read a run
 
-    values, groups = np.array(scores, dtype=float), _groups(units)
+    values, groups = np.array(scores, dtype=float), _build_membership(units)
     count, (size, users) = len(groups), values.shape
     if count < 2 or size < 2:
         return None
     middle = values.mean(axis=1)
-    apart, centred = values - middle[:, None], middle - middle.mean()
+    deviations_from_mean, centred = values - middle[:, None], middle - middle.mean()
     # Sums over the scenarios of each unit, from which the components of any resample can be computed: the numbers of
     # scenarios, the deviations from the scenarios' means by user model, these means, and squares.
-    sizes, deviations, squares = groups.sum(axis=1), groups @ apart, groups @ (apart**2).sum(axis=1)
+    sizes, deviations, squares = (
+        groups.sum(axis=1),
+        groups @ deviations_from_mean,
+        groups @ (deviations_from_mean**2).sum(axis=1),
+    )
     means, squared_means = groups @ centred, groups @ centred**2
 
     def components(drawn: NDArray[np.float64], times: int) -> tuple[NDArray[np.float64], ...]:
@@ -217,20 +223,20 @@ def shares_of_variance(
         spread = (drawn @ squared_means - (drawn @ means) ** 2 / number) / np.maximum(number - 1, 1)
         return tuple(np.maximum(part, 0.0) for part in (between, spread - rest / users, rest))
 
-    of_users, of_scenarios, rest = (float(part[0]) for part in components(np.ones((1, count)), 1))
-    whole = of_users + of_scenarios + rest
-    if whole <= 1e-12:
+    user_variance, scenario_variance, rest = (float(part[0]) for part in components(np.ones((1, count)), 1))
+    total = user_variance + scenario_variance + rest
+    if total <= 1e-12:
         return None
-    share, low, high = of_users / whole, None, None
-    if count >= FEWEST_OF_VARIANCE:
-        parts = components(_drawn(count), 2)
+    share, low, high = user_variance / total, None, None
+    if count >= MIN_UNITS_FOR_VARIANCE:
+        parts = components(_draw_resamples(count), 2)
         first, last = percentile_interval(parts[0] / np.maximum(sum(parts), 1e-12))
         if last - first > 1e-9:
             factor, odds = widening_factor(count), share / max(1 - share, 1e-12)
-            reflected = odds * max(odds * (1 - last) / max(last, 1e-12), 1 / _MOST_ODDS) ** factor
+            reflected = odds * max(odds * (1 - last) / max(last, 1e-12), 1 / _MAX_ODDS_RATIO) ** factor
             low = max(0.0, min(share + factor * (first - share), reflected / (1 + reflected), share))
             high = min(1.0, max(share + factor * (last - share), share))
-    return Estimate(size, share, low, high), of_scenarios / whole, rest / whole
+    return Estimate(size, share, low, high), scenario_variance / total, rest / total
 
 
 def rank_agreement(scores: Sequence[Sequence[Sequence[float]]], units: Sequence[Hashable]) -> Estimate | None:
@@ -252,7 +258,7 @@ def rank_agreement(scores: Sequence[Sequence[Sequence[float]]], units: Sequence[
     """
     import numpy as np  # slow to import, and not needed to read a run
 
-    values, groups = np.array(scores, dtype=float), _groups(units)
+    values, groups = np.array(scores, dtype=float), _build_membership(units)
     sums, sizes = np.einsum("gs,sau->gau", groups, values), groups.sum(axis=1)
 
     def differences(drawn: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -276,7 +282,7 @@ def rank_agreement(scores: Sequence[Sequence[Sequence[float]]], units: Sequence[
     if math.isnan(whole):
         return None
     if count >= MIN_UNITS:
-        resampled = apart + widening_factor(count) * (differences(_drawn(count)) - apart)
+        resampled = apart + widening_factor(count) * (differences(_draw_resamples(count)) - apart)
         low, high = percentile_interval(np.nan_to_num(tau(resampled)))
         higher, lower = ((side > 1e-9).mean(axis=0) > (1 + CONFIDENCE_LEVEL) / 2 for side in (resampled, -resampled))
         known = higher.astype(float) - lower  # pairs of assistants x user models
@@ -286,7 +292,7 @@ def rank_agreement(scores: Sequence[Sequence[Sequence[float]]], units: Sequence[
     return Estimate(len(scores), whole, low, high)
 
 
-def _groups(units: Sequence[Hashable]) -> NDArray[np.float64]:
+def _build_membership(units: Sequence[Hashable]) -> NDArray[np.float64]:
     """Return a matrix of the scenarios in each unit (units x scenarios); `None` makes a scenario a unit of its own."""
     import numpy as np  # slow to import, and not needed to read a run
 
@@ -297,7 +303,7 @@ def _groups(units: Sequence[Hashable]) -> NDArray[np.float64]:
     return found
 
 
-def _drawn(units: int) -> NDArray[np.float64]:
+def _draw_resamples(units: int) -> NDArray[np.float64]:
     """Return the number of times that each unit occurs in each resample; the random seed is fixed."""
     import numpy as np  # slow to import, and not needed to read a run
 

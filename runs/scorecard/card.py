@@ -15,24 +15,24 @@ from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import Report, can_draw
 from dialoom.runs.report.differences import (
-    ALPHA,
-    COLUMNS_OF_MEANS,
-    JudgedDifference,
-    differing_users,
-    notes_on_turns,
-    paired_differences,
+    MEAN_COLUMNS,
+    SIGNIFICANCE_LEVEL,
+    ScoreDifference,
+    compute_differences,
+    find_differing_users,
+    turn_score_notes,
 )
-from dialoom.runs.report.health import Health, health_of, health_table, mark_doubtful
-from dialoom.runs.report.report import markdown, page, write_charts, write_texts
+from dialoom.runs.report.health import Health, assess_health, health_table, mark_doubtful
+from dialoom.runs.report.report import render_markdown, render_page, write_charts, write_texts
 from dialoom.runs.report.reported import (
     add_offline_column,
+    collect_notes,
+    collect_run_notes,
     difference_note,
     different_users_warning,
-    notes_on,
-    notes_on_runs,
-    with_different_users,
+    title_with_user_differences,
 )
-from dialoom.runs.report.users import RANKING, user_tables
+from dialoom.runs.report.users import RANKING_TABLE, user_tables
 from dialoom.version import __version__
 
 from .figures import (
@@ -56,7 +56,7 @@ _NOTE = (
     "drawing all differences of a unit together, because they are not independent, and widened for few of them as by "
     f"Student's t (none for fewer than {MIN_UNITS}). p: from the same bootstrap, with Holm's correction for all "
     "rows of "
-    f"this table together; below {ALPHA} a difference counts as significant."
+    f"this table together; below {SIGNIFICANCE_LEVEL} a difference counts as significant."
 )
 
 
@@ -69,7 +69,7 @@ def contrasts_table(
     unless different users are allowed; then the title states the difference. Differences are marked if the health of
     the system's judge is doubtful.
     """
-    apart = {played.system.label: differing_users(played.reported, played.recipe) for played in systems}
+    apart = {played.system.label: find_differing_users(played.reported, played.recipe) for played in systems}
     rows = [
         (played, *found)
         for played in systems
@@ -77,7 +77,9 @@ def contrasts_table(
     ]
     first, title = systems[0].reported[0].label, "Differences between the assistants"
     if allow_different_users:
-        title = with_different_users(title, (what for of in apart.values() for each in of.values() for what in each))
+        title = title_with_user_differences(
+            title, (what for of in apart.values() for each in of.values() for what in each)
+        )
     table = Table("differences", title, _COLUMNS, decimals={"p": 3})
     table.warnings = [
         f"{system}: {different_users_warning(label, first, what)}"
@@ -96,17 +98,19 @@ def contrasts_table(
     lower, higher, unsure, untested = named.values()
     for (played, contrast, found), p in zip(rows, holm([found.paired.p for _, _, found in rows]), strict=True):
         name, estimate = played.system.label, found.paired.estimate
-        row = Table("", "", ["run", "metric", "difference"], [[found.label, found.what, estimate]])
+        row = Table("", "", ["run", "metric", "difference"], [[found.label, found.subject, estimate]])
         of_both = [one for one in health[name] if one.label in (first, found.label)]
         mark_doubtful([row], [replace(one, label=found.label) for one in of_both], several=False)
         table.rows.append([name, contrast.name, found.label, found.before, found.after, row.rows[0][-1], p])
         table.notes += row.notes
         if found.is_share:
-            table.shares[name, contrast.name] = COLUMNS_OF_MEANS
+            table.shares[name, contrast.name] = MEAN_COLUMNS
         shown = higher if estimate.mean > 0 else lower
-        (untested if p is None else shown if p < ALPHA else unsure).append(f"{name}, {contrast.name}, {found.label}")
+        (untested if p is None else shown if p < SIGNIFICANCE_LEVEL else unsure).append(
+            f"{name}, {contrast.name}, {found.label}"
+        )
     table.notes += [f"{what}: {'; '.join(names)}." for what, names in named.items() if names]
-    table.notes += notes_on_turns(found for _, _, found in rows)
+    table.notes += turn_score_notes(found for _, _, found in rows)
     units = dict.fromkeys(WithFacets.of(played.recipe).units for played, _, _ in rows)
     table.notes.append(_NOTE.format(first=first, units=" or ".join(units)))
     return [table]
@@ -124,12 +128,12 @@ def check_contrasts(played_metrics: Sequence[str], contrasts: Sequence[Contrast]
             raise RunError(f"contrasts: {contrast.name}: unknown metric {contrast.metric!r}; the metrics are {known}")
 
 
-def _differences(played: PlayedSystem, apart: Container[str]) -> Iterator[tuple[Contrast, JudgedDifference]]:
+def _differences(played: PlayedSystem, apart: Container[str]) -> Iterator[tuple[Contrast, ScoreDifference]]:
     """Yield the tested differences of a system, assistant by assistant, without the assistants with some labels."""
     reported = [each for each in played.reported if each.label not in apart]
     for contrast in played.system.contrasts if len(reported) > 1 else ():
         found = {
-            (each.label, each.what): each for each in paired_differences(reported, played.recipe, contrast.where)[0]
+            (each.label, each.subject): each for each in compute_differences(reported, played.recipe, contrast.where)[0]
         }
         whole = f"{contrast.metric} ({WithRoles.of(played.recipe).evaluated})"
         for label in (each.label for each in reported[1:]):
@@ -193,14 +197,14 @@ class Scorecard:
         return f"<Scorecard {self.report.title}: {', '.join(self.assistants)}>"
 
     def __str__(self) -> str:
-        return markdown(self.report.tables, self.report.title)
+        return render_markdown(self.report.tables, self.report.title)
 
     def _repr_markdown_(self) -> str:
         return str(self)
 
     def page(self) -> str:
         """Return one self-contained HTML page, with its charts if matplotlib is installed."""
-        return page(self.report.tables, self.report.title, self.report.charts, _introduction(self))
+        return render_page(self.report.tables, self.report.title, self.report.charts, _introduction(self))
 
     def as_json(self) -> dict[str, Any]:
         """Return the scorecard as plain values; a mean is an object with its n and the ends of its interval."""
@@ -258,12 +262,12 @@ def _build(suite: Suite, size: Size, systems: Sequence[PlayedSystem], allow_diff
             labelled = [(each.label, each.run.episodes(each.set_name)) for each in reported]
             own = WithReport.of(played.recipe).charts(labelled)
             of_system += [replace(each, name=system.label) for each in own if each.name in system.charts]
-        also = [difference_note(reported, played.recipe), *notes_on(reported, None)]
+        also = [difference_note(reported, played.recipe), *collect_notes(reported, None)]
         everything: list[Table | Chart] = [table, *of_system]
         for shown in everything:
             shown.notes += [note for note in also if note and note not in shown.notes]
-        table.notes += notes_on_runs(reported)
-        health[system.label] = [one for each in reported for one in health_of(each, None)]
+        table.notes += collect_run_notes(reported)
+        health[system.label] = [one for each in reported for one in assess_health(each, None)]
         of_users = user_tables(reported, played.recipe, None)  # empty for a single user model
         mark_doubtful(of_users, health[system.label], len(reported) > 1)
         for each in add_offline_column(of_users, reported):
@@ -288,7 +292,7 @@ def _build(suite: Suite, size: Size, systems: Sequence[PlayedSystem], allow_diff
         settings_table(systems),
         versions_table(suite, size, systems),
     ]
-    noted = notes_on([reported for played in systems for reported in played.reported], None)[-2:]
+    noted = collect_notes([reported for played in systems for reported in played.reported], None)[-2:]
     for table in of_all:
         table.notes += [note for note in noted if note]
     statuses = [each.run.status() for played in systems for each in played.reported]
@@ -305,7 +309,7 @@ def _introduction(card: Scorecard) -> list[str]:
     if card.pending:
         lead.append(f"Not finished: {card.pending:,} scenarios are pending.")
     if orders := [
-        row for table in card.report.tables if table.name.startswith(RANKING) for row in table.rows if row[5]
+        row for table in card.report.tables if table.name.startswith(RANKING_TABLE) for row in table.rows if row[5]
     ]:
         same = sum("yes" in row for row in orders)
         lead.append(

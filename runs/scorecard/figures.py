@@ -17,9 +17,9 @@ from dialoom.graphs.tables.table import Cell
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import Report
-from dialoom.runs.report.building import FaultsOf
+from dialoom.runs.report.building import RunFaults
 from dialoom.runs.report.judges import judges_tables
-from dialoom.runs.report.reported import ReportedRun, notes_on, plan_hash
+from dialoom.runs.report.reported import ReportedRun, collect_notes, plan_hash
 from dialoom.runs.store import RunFile, panel_of
 from dialoom.version import __version__
 
@@ -103,7 +103,7 @@ def figures_table(played: PlayedSystem, size: Size) -> Table:
     notes, warnings = dict.fromkeys(played.system.notes), dict[str, None]()
     for reported in played.reported:
         tables = {each.name: each for each in Report.of([reported.run], reported.set_name).tables}
-        of_run = {*notes_on([reported], None)}  # the card shows these notes once, for all assistants
+        of_run = {*collect_notes([reported], None)}  # the card shows these notes once, for all assistants
         row: list[Cell] = [reported.label]
         for headline in headlines:
             value, of_value = _cell(headline, tables)
@@ -185,14 +185,14 @@ def soundness_table(systems: Sequence[PlayedSystem]) -> Table:
     table = Table("soundness", "Soundness", ["system", "assistant", "played", "failed", "unparsed", *faults])
     gated, languages = 0, Counter[str]()
     for played, reported in _reported_runs(systems):
-        found = FaultsOf.read(reported, None)
+        found = RunFaults.read(reported, None)
         evaluated = WithRoles.of(played.recipe).evaluated or ""
-        user = found.share(USER) if USER in reported.models else None
+        user = found.faulty_share(USER) if USER in reported.models else None
         unparsed = reported.run.unparsed(reported.set_name) if reported.set_name is not None else 0
-        status, own = reported.run.status(), found.share(evaluated)
+        status, own = reported.run.status(), found.faulty_share(evaluated)
         counts = [status.total - status.pending, status.failed, unparsed]
         table.rows.append([played.system.label, reported.label, *counts, user, own])
-        gated += found.gated
+        gated += found.checked_count
         languages.update(found.languages)
     table.notes.append(
         "Played: finished scenarios, including failed ones. Unparsed: judgements that could not be parsed, "

@@ -295,7 +295,7 @@ def test_requirements_and_reports_have_the_same_intervals(tmp_path: Path) -> Non
     assert figures(required("pass^2(kind (assistant)) >= 0%")) == figures(passed[2])
     by_turn = required("kind (assistant) by turn >= 0%")
     assert by_turn is not None and by_turn.n == 96
-    (of_judge,) = (each for each in run.judge_health() if each.what == "kind (assistant) by turn")
+    (of_judge,) = (each for each in run.judge_health() if each.subject == "kind (assistant) by turn")
     assert figures(by_turn) == figures(of_judge.most_frequent[1])
     assert (by_turn.low, by_turn.high) == (whole.low, whole.high), "all turns of a conversation have the same verdict"
     tone = required("tone (assistant) >= 1")

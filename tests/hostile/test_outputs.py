@@ -21,7 +21,7 @@ from dialoom import DialoomError
 from dialoom.cli.console import HarmlessConsole
 from dialoom.graphs import Table
 from dialoom.outputs import file_name, folder_output, text_output
-from dialoom.runs.report import Report, markdown
+from dialoom.runs.report import Report, render_markdown
 from dialoom.text import cell_text, csv_cell, harmless, json_line
 from tests.conftest import ROOT, Command, lines_of
 from tests.invented import ALARM, profile, write_release
@@ -317,7 +317,7 @@ def test_everything_is_printed_through_the_terminal_modules() -> None:
 def test_page_has_no_script_and_table_no_formula(tmp_path: Path) -> None:
     texts = ["<script>alert(1)</script>", '=HYPERLINK("http://x")', "@SUM(1)", "![x](http://x/y.png)", "a|b\x1b[2J"]
     table = Table("../../evil", f"T {texts[0]}", ["a", texts[0]], [[each, -1] for each in texts], [texts[3]])
-    page = markdown([table], texts[0])
+    page = render_markdown([table], texts[0])
     assert "<script" not in page
     assert "](" not in page
     assert not CONTROL.search(page)

@@ -16,9 +16,9 @@ import dialoom
 from dialoom import Judgement, Run, open_run, report
 from dialoom.graphs import Estimate
 from dialoom.graphs.tables.statistics import wilson
-from dialoom.runs.report.building import FaultsOf
+from dialoom.runs.report.building import RunFaults
 from dialoom.runs.report.health import contradicts
-from dialoom.runs.report.reported import reported_runs
+from dialoom.runs.report.reported import label_runs
 from dialoom.runs.store import RunFile
 from tests.conftest import Command
 
@@ -182,8 +182,8 @@ def test_intervals_count_people_if_judgements_and_faults_depend_on_them(tmp_path
             )
             (health,) = run.report()["judge-health"].rows
             with RunFile(run.path) as file:
-                (reported,) = reported_runs([file], file.recipe)
-                faults = FaultsOf.read(reported, None).share("user")
+                (reported,) = label_runs([file], file.recipe)
+                faults = RunFaults.read(reported, None).faulty_share("user")
             found.append([next(cell for cell in health if isinstance(cell, Estimate)), faults])
     for once, fourfold in zip(*found, strict=True):
         assert once is not None and fourfold is not None

@@ -11,8 +11,8 @@ import pytest
 from dialoom.cli.reporting import print_tables
 from dialoom.graphs import Chart, Estimate, FittedLine, Series, Table
 from dialoom.graphs.tables.table import ChartKind, build_charts
-from dialoom.runs.report import Report, draw, markdown, text_of
-from dialoom.runs.report.report import page
+from dialoom.runs.report import Report, draw, format_cell, render_markdown
+from dialoom.runs.report.report import render_page
 
 
 def chart(*labels: str) -> Chart:
@@ -99,7 +99,7 @@ def test_report_is_written_with_its_charts(tmp_path: Path) -> None:
     ]
     assert "\\toprule" in paths[2].read_text()
     written = paths[0].read_text()
-    assert written == markdown([table], "My run", [chart("model-a")])
+    assert written == render_markdown([table], "My run", [chart("model-a")])
     assert written.startswith("# My run\n\n![Levels by round](levels.png)\n\nBands: intervals.\n")
     assert "| a\\|b | 0.254 [0.200, 0.300] n=4 |" in written
     assert paths[3].read_text().splitlines()[1] == "a|b,0.25449,0.2,0.3,4"
@@ -108,7 +108,7 @@ def test_report_is_written_with_its_charts(tmp_path: Path) -> None:
 def test_table_without_rows_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     table = Table("faults", "What is wrong", ["role", "fault"], [], ["Looked at: 4."])
     print_tables([table])
-    shown = [page([table], "My run"), markdown([table], "My run"), capsys.readouterr().out]
+    shown = [render_page([table], "My run"), render_markdown([table], "My run"), capsys.readouterr().out]
     assert all(
         "nothing" in each and "Looked at: 4." in each and "fault" not in each.split("What is wrong")[-1]
         for each in shown
@@ -116,13 +116,13 @@ def test_table_without_rows_says_so(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_figures_have_as_many_decimals_as_asked_for() -> None:
-    assert text_of(0.12345, "IR") == "0.12"
-    assert text_of(-0.001, "kappa") == "0.00", "a value that rounds to zero has no sign"
-    assert text_of(0.12345, "IR", 3) == "0.123"
-    assert text_of(0.12345, "TCR %") == "12.3"
-    assert text_of(0.12345, "TCR %", 0) == "12"
-    assert text_of(Estimate(1234, 0.5, 0.25, 0.75), "TCR %") == "50.0 [25.0, 75.0] n=1,234"
-    assert text_of(None, "IR", 3) == "–"
+    assert format_cell(0.12345, "IR") == "0.12"
+    assert format_cell(-0.001, "kappa") == "0.00", "a value that rounds to zero has no sign"
+    assert format_cell(0.12345, "IR", 3) == "0.123"
+    assert format_cell(0.12345, "TCR %") == "12.3"
+    assert format_cell(0.12345, "TCR %", 0) == "12"
+    assert format_cell(Estimate(1234, 0.5, 0.25, 0.75), "TCR %") == "50.0 [25.0, 75.0] n=1,234"
+    assert format_cell(None, "IR", 3) == "–"
 
 
 def _size(png: bytes) -> tuple[int, int]:

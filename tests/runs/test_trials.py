@@ -18,7 +18,7 @@ from dialoom.graphs import Estimate, Table
 from dialoom.graphs.prefeval import PrefEval
 from dialoom.graphs.tables import Runs, share_of
 from dialoom.graphs.tables.statistics import TRIALS_NOTE, wilson
-from dialoom.runs.report.trials import pass_at, pass_hat, passed, variance_shares
+from dialoom.runs.report.trials import estimate_pass_rate, pass_at, pass_hat, variance_shares
 from tests.conftest import ROOT, Command
 from tests.runs.workers.local_cluster import local_cluster
 
@@ -219,10 +219,10 @@ def test_scenarios_of_one_person_are_not_independent() -> None:
         trials: dict[tuple[Hashable, str], list[bool]] = {
             (person, str(number)): [succeeds] * 2 for number, (person, succeeds) in scenarios.items()
         }
-        found = passed(pass_hat, 2, trials)
+        found = estimate_pass_rate(pass_hat, 2, trials)
         assert found is not None and found.low is not None and found.high is not None
         assert (found.n, found.mean) == (40, 0.5)
-        assert passed(pass_hat, 3, trials) is None
+        assert estimate_pass_rate(pass_hat, 3, trials) is None
         widths.append(found.high - found.low)
     assert widths[0] > 1.5 * widths[1] == pytest.approx(1.5 * widths[2])
 

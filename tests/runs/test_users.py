@@ -15,7 +15,7 @@ import dialoom
 from dialoom import play, report
 from dialoom.graphs import Estimate
 from dialoom.graphs.check import Conversation
-from dialoom.runs.report.users import rank_agreement, shares_of_variance
+from dialoom.runs.report.users import rank_agreement, user_variance_shares
 from tests.conftest import ROOT, Command
 from tests.invented import ALARM, write_release
 from tests.runs.workers.local_cluster import local_cluster
@@ -197,10 +197,10 @@ def test_intervals_cover_the_truth() -> None:
     for _ in range(60):
         levels = [draw.gauss(0, 1) for _ in range(40)]
         scores = [[level + effect + draw.gauss(0, 1) for effect in (0.0, 1.0)] for level in levels]
-        found = shares_of_variance(scores, range(40))
+        found = user_variance_shares(scores, range(40))
         assert found is not None and found[0].low is not None and found[0].high is not None
         covered += found[0].low <= truth <= found[0].high
-        equal = shares_of_variance([[level + draw.gauss(0, 1) for _ in "ab"] for level in levels], range(40))
+        equal = user_variance_shares([[level + draw.gauss(0, 1) for _ in "ab"] for level in levels], range(40))
         assert equal is not None
         covered += equal[0].low == 0
         three = [[[level + a + u + draw.gauss(0, 1) for u in (0, 1)] for a in (0.0, 1.0, 2.0)] for level in levels]
@@ -219,11 +219,11 @@ def test_shares_of_few_people_have_an_interval_that_covers_the_truth_or_none(eff
         levels = draw.normal(0, 0.5**0.5, 20)[people] + draw.normal(0, 0.5**0.5, len(people))
         chance = draw.normal(0, 0.5**0.5, (len(people), 3))
         scores = levels[:, None] + effect * np.array([-1.0, 0.0, 1.0]) + chance
-        found = shares_of_variance(scores.tolist(), people.tolist())
+        found = user_variance_shares(scores.tolist(), people.tolist())
         assert found is not None and found[0].low is not None and found[0].high is not None
         covered += found[0].low <= truth <= found[0].high
     assert covered >= 0.93 * 200
-    few = shares_of_variance(scores[people < 19].tolist(), people[people < 19].tolist())
+    few = user_variance_shares(scores[people < 19].tolist(), people[people < 19].tolist())
     assert few is not None and few[0].low is None and few[0].high is None
 
 
@@ -243,15 +243,15 @@ def test_ranks_of_few_people_have_an_interval_that_covers_the_truth(people: int,
 
 
 def test_undefined_shares_and_ranks_are_none() -> None:
-    assert shares_of_variance([[1, 1], [1, 1]], [1, 2]) is None, "all scores are equal"
-    assert shares_of_variance([[1, 2], [3, 4]], [1, 1]) is None, "one person"
-    apart = shares_of_variance([[0, 1]] * 30, range(30))
+    assert user_variance_shares([[1, 1], [1, 1]], [1, 2]) is None, "all scores are equal"
+    assert user_variance_shares([[1, 2], [3, 4]], [1, 1]) is None, "one person"
+    apart = user_variance_shares([[0, 1]] * 30, range(30))
     assert apart is not None and (apart[0].mean, apart[0].low) == (1, None), "all resamples are equal"
-    nearly = [shares_of_variance([[0, int(odd >= of)] for odd in range(100)], range(100)) for of in (1, 3, 5)]
+    nearly = [user_variance_shares([[0, int(odd >= of)] for odd in range(100)], range(100)) for of in (1, 3, 5)]
     lows = [each[0].low or 0.0 for each in nearly if each is not None]
     assert 0.99 > lows[0] > lows[1] > 0.8, "few scores differ, and in some resamples none"
     assert 0.7 < lows[2] < 0.95
-    few = shares_of_variance([[1, 2], [3, 4.5], [2, 2.5]], [1, 2, 3])
+    few = user_variance_shares([[1, 2], [3, 4.5], [2, 2.5]], [1, 2, 3])
     assert few is not None and few[0].low is None
     assert rank_agreement([[[1, 1], [1, 2]]] * 6, range(6)) is None, "with one user model both are equal"
 

@@ -14,7 +14,7 @@ from dialoom.errors import DialoomError
 from dialoom.graphs import Estimate, Table
 from dialoom.graphs.tables.table import Cell
 from dialoom.runs.agreement import default_labels_path
-from dialoom.runs.report import text_of
+from dialoom.runs.report import format_cell
 from dialoom.runs.store import Choices
 from dialoom.studio import charts
 from dialoom.studio.background import AbandonedError
@@ -196,12 +196,12 @@ def _add_row(view: View, table: Table, row: Sequence[Cell], runs_by_label: Mappi
                     target = view.url_for("/runs/{run}/scenarios", query, run=run[0])
             if isinstance(cell, Estimate):
                 with element("td", "number"):
-                    mean, _, rest = text_of(cell, title, table.decimals.get(column)).partition(" ")
+                    mean, _, rest = format_cell(cell, title, table.decimals.get(column)).partition(" ")
                     _add_figure(mean, target)
                     text("span", rest, "of")
                 continue
             is_number = _is_numeric(table, index)
-            words = text_of(cell, title, table.decimals.get(column))
+            words = format_cell(cell, title, table.decimals.get(column))
             if is_number and target is not None:
                 with element("td", "number"):
                     _add_figure(words, target)
