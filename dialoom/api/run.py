@@ -668,7 +668,7 @@ class RunReader:
         path: PathLike | TextIO | None = None,
         *,
         judging: str | None = None,
-        encoding: Encoding = "jsonl",
+        encoding: Encoding | None = None,
         test_share: float | None = None,
         options: Mapping[str, Any] | None = None,
         where: str | None = None,
@@ -685,7 +685,7 @@ class RunReader:
             path: A file; or a folder, for a split and for formats that write several files; or an open text file, such
                 as `sys.stdout`, for JSON lines. An existing path is replaced when the new one is complete.
             judging: The set of judgements; by default the oldest.
-            encoding: How rows are written.
+            encoding: How rows are written; by default Parquet if the path ends in `.parquet`, otherwise JSON lines.
             test_share: The share of people (or of the other units by which the recipe splits) whose rows become a test
                 split.
             options: The options of the format.
@@ -712,6 +712,8 @@ class RunReader:
 
         if path is None:
             raise RunError("path is missing: where the export is to be written, such as 'out.jsonl'", setting="path")
+        if encoding is None:
+            encoding = "parquet" if str(path).endswith(".parquet") else "jsonl"
         request = ExportRequest(
             format, judging, encoding, test_share, options or {}, where, include, license, only, without
         )

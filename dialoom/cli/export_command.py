@@ -74,9 +74,14 @@ def _export(
         ),
     ] = "dialogues",
     encoding: Annotated[
-        Literal["jsonl", "parquet"],
-        typer.Option("--as", help="How rows are written; parquet needs 'pip install dialoom[parquet]'."),
-    ] = "jsonl",
+        Literal["jsonl", "parquet"] | None,
+        typer.Option(
+            "--as",
+            help="How rows are written; by default parquet if the file ends in .parquet, otherwise jsonl. Parquet "
+            "needs 'pip install dialoom[parquet]'.",
+            show_default=False,
+        ),
+    ] = None,
     test_share: Annotated[
         float | None,
         typer.Option(
@@ -136,7 +141,9 @@ def _export(
         )
         branches = reader.promoted_branches
         facet = WithFacets.of(reader.recipe).split_facet
-    what = "files" if path.is_dir() and len(counts) == 1 else "rows" if encoding == "parquet" else "lines"
+    what = "rows" if "parquet" in (encoding, path.suffix[1:]) else "lines"
+    if path.is_dir() and len(counts) == 1:
+        what = "files"
     parts = ", ".join(f"{part} {count:,}" for part, count in counts.items()) if len(counts) > 1 else ""
     say(
         f"{counted(sum(counts.values()), what)} written to {'standard output' if is_piped else path}"

@@ -259,7 +259,7 @@ def test_formats_of_other_recipes_are_split_and_encoded(dialoom: Command, player
             with pytest.raises(DialoomError, match="writes a folder of its own files"):
                 run.export("personalens", tmp_path / "out", **arguments)
         run.export("sft", tmp_path / "set", test_share=0.5)
-        run.export("dialogues", tmp_path / "d.parquet", encoding="parquet")
+        run.export("dialogues", tmp_path / "d.parquet")
     refused = dialoom("export", "r.db", "--format", "sft", "-o", "rows/", code=2)
     assert "rows.jsonl" in refused.stderr, "a trailing slash names a folder, not a file"
     assert not (tmp_path / "rows").exists()
