@@ -28,7 +28,7 @@ from benchmarks.quick_server import serving
 from dialoom.prompts import ChatMessage
 from dialoom.roles import CallPlace, Gateway
 from dialoom.roles.gateway import Request
-from dialoom.roles.gateway.exchange import HANDLER
+from dialoom.roles.gateway.exchange import HANDLER_VARIABLE
 from dialoom.roles.gateway.gateway import GatewaySettings
 from dialoom.roles.gateway.litellm_backend import load_litellm
 from dialoom.runs.store import RunStore
@@ -86,7 +86,7 @@ async def call_concurrently(calls: int, concurrency: int, call: Callable[[int], 
 async def measure_litellm(calls: int, concurrency: int, *, uses_openai_client: bool) -> Figures:
     """Call LiteLLM alone, with its own HTTP handler or with OpenAI's client."""
     litellm = load_litellm()
-    os.environ[HANDLER] = str(not uses_openai_client)
+    os.environ[HANDLER_VARIABLE] = str(not uses_openai_client)
 
     async def call(number: int) -> None:
         await litellm.acompletion(
@@ -104,7 +104,7 @@ async def measure_litellm(calls: int, concurrency: int, *, uses_openai_client: b
 
 async def measure_gateway(calls: int, concurrency: int, folder: Path, turn: int) -> Figures:
     """Make calls through the gateway, with the ledger of a newly planned run; they belong to its first scenarios."""
-    os.environ.pop(HANDLER, None)  # the gateway chooses the handler itself
+    os.environ.pop(HANDLER_VARIABLE, None)  # the gateway chooses the handler itself
     path = folder / f"{turn}.db"
     await dialoom.aplan("personalens", path=path, model=MODEL, options={"limit": 50}, seed=7)
     with RunStore(path) as store:

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import dialoom
 from benchmarks.quick_server import request_key, serving
-from dialoom.roles.gateway.exchange import HANDLER
+from dialoom.roles.gateway.exchange import HANDLER_VARIABLE
 from dialoom.roles.gateway.litellm_backend import load_litellm
 from dialoom.roles.gateway.wire import wire_messages
 from dialoom.runs.store.passages import read_messages, reading
@@ -97,7 +97,7 @@ def compare(play: Callable[[Path, str | None], None], folder: Path, arguments: a
     """
     dialoom.tune_process()
     load_litellm()
-    os.environ |= {"OPENAI_API_KEY": "none-is-needed", HANDLER: "true"}
+    os.environ |= {"OPENAI_API_KEY": "none-is-needed", HANDLER_VARIABLE: "true"}
     play(folder / "offline.db", None)
     requests, replies = read_requests(folder / "offline.db")
     (folder / "replies.json").write_text(json.dumps(replies), encoding="utf-8")

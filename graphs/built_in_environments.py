@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from dialoom.inputs import read_text
 from dialoom.roles import PermanentProviderError
-from dialoom.roles.gateway.secrets import redacted
+from dialoom.roles.gateway.secrets import redact
 
 from .environment import Environment, EnvironmentFactory, RemoteTool, Tool, ToolError, format_result
 
@@ -381,17 +381,17 @@ class _McpConnection:
             result = await self._client.call_tool(name, arguments)
         except MCPError as error:
             if error.message != _CONNECTION_CLOSED:
-                return redacted(f"error: {error}")
+                return redact(f"error: {error}")
             raise PermanentProviderError(
-                redacted(f"MCP server {self._server!r} has ended, and the result of the call of {name} is unknown")
+                redact(f"MCP server {self._server!r} has ended, and the result of the call of {name} is unknown")
             ) from error
         except Exception as error:
             raise PermanentProviderError(
-                redacted(f"MCP server {self._server!r} did not answer the call of {name}: {_format_error(error)}")
+                redact(f"MCP server {self._server!r} did not answer the call of {name}: {_format_error(error)}")
             ) from error
         texts = list(map(_format_part, result.content))
         text = "\n".join(texts) if texts else format_result(result.structured_content)
-        return redacted(f"error: {text}" if result.is_error else text) or '""'
+        return redact(f"error: {text}" if result.is_error else text) or '""'
 
     async def close(self) -> None:
         """End the session."""
@@ -411,7 +411,7 @@ class _McpConnection:
                 await self._closing.wait()
         except Exception as error:
             remedy = "check that it runs" if is_url(self._server) else "start it by hand to see why"
-            message = redacted(f"mcp: the server {self._server!r} cannot be used: {_format_error(error)}; {remedy}")
+            message = redact(f"mcp: the server {self._server!r} cannot be used: {_format_error(error)}; {remedy}")
             self._fail(ToolError(message, setting="mcp"))
 
     def _fail(self, error: Exception) -> None:

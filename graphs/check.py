@@ -15,7 +15,7 @@ from jinja2 import TemplateSyntaxError, Undefined
 
 from dialoom.errors import DialoomError
 from dialoom.prompts import FunctionCall
-from dialoom.roles.gateway.secrets import redacted
+from dialoom.roles.gateway.secrets import redact
 from dialoom.sandbox import Sandbox
 from dialoom.text import well_formed
 
@@ -141,7 +141,7 @@ class Check:
                 raise TypeError(f"the explanation must be a text, got {explanation!r:.60}")
             problem = "" if score is None else self._find_score_problem(score)
         except (Exception, SystemExit) as error:
-            text = well_formed(redacted(f"{type(error).__name__}: {error}"))
+            text = well_formed(redact(f"{type(error).__name__}: {error}"))
             return Judgement(**fields, status="error", explanation=text)
         if score is None:
             return None

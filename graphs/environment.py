@@ -21,7 +21,7 @@ from dialoom.prompts import FunctionCall, ToolDefinition
 from dialoom.prompts.messages import format_call
 from dialoom.roles import PermanentProviderError, ProviderError
 from dialoom.roles.gateway.players import users_frames
-from dialoom.roles.gateway.secrets import redacted
+from dialoom.roles.gateway.secrets import redact
 from dialoom.roles.players import get_player_name
 from dialoom.roles.restoring import dump_state
 from dialoom.text import well_formed, well_formed_value
@@ -152,9 +152,9 @@ class Toolset:
                 text = format_result(result)
             except Exception as error:
                 raise PermanentProviderError(
-                    redacted(f"tool {tool.name} returned a {type(result).__name__} that cannot be sent: {error}")
+                    redact(f"tool {tool.name} returned a {type(result).__name__} that cannot be sent: {error}")
                 ) from error
-        return well_formed(redacted(text or '""'))
+        return well_formed(redact(text or '""'))
 
 
 def parse_arguments(call: FunctionCall) -> dict[str, Any] | str:
@@ -351,7 +351,7 @@ class Workbench:
             location = f" [{frames}]" if (frames := users_frames(error)) else ""
             prefix = f"{method} of " if method else ""
             raise PermanentProviderError(
-                redacted(f"{prefix}environment {self._name} raised {type(error).__name__}: {error}{location}")
+                redact(f"{prefix}environment {self._name} raised {type(error).__name__}: {error}{location}")
             ) from error
 
 

@@ -24,7 +24,7 @@ from dialoom.graphs.recipe import completed, finished
 from dialoom.roles import BudgetError, Cast, DrainedError
 from dialoom.roles.errors import StateLostError
 from dialoom.roles.gateway.availability import ProviderEvent, ProviderLost
-from dialoom.roles.gateway.secrets import redacted
+from dialoom.roles.gateway.secrets import redact
 from dialoom.roles.players import Session, make_session_id
 from dialoom.text import duration, well_formed
 
@@ -383,7 +383,7 @@ def _format_bug_message(error: Exception) -> str:
     """Return the message of an unforeseen error, followed by the file and the line where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)[-1:]
     place = "".join(f" ({Path(frame.filename).name}:{frame.lineno})" for frame in frames)
-    return redacted(well_formed(": ".join(filter(None, (type(error).__name__, str(error)))) + place))
+    return redact(well_formed(": ".join(filter(None, (type(error).__name__, str(error)))) + place))
 
 
 def build_session(store: RunFile, recipe: Recipe, work: Work, branch: str = MAIN, sample: int | None = None) -> Session:

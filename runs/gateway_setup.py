@@ -14,7 +14,7 @@ from dialoom.prompts import PromptLibrary
 from dialoom.roles import Cast, Gateway, ModelBinding
 from dialoom.roles.binding import OBJECT_PREFIX
 from dialoom.roles.gateway import Caller
-from dialoom.roles.gateway.budget import Sharing, Spend
+from dialoom.roles.gateway.budget import Coordinator, Spend
 from dialoom.roles.gateway.cache import Replies, ResponseCache
 from dialoom.roles.gateway.calls import TOOL_ROLE
 from dialoom.roles.gateway.gateway import CallLimits, GatewaySettings, ensure_unchanged
@@ -207,7 +207,7 @@ def open_gateway(
     store: RunStore,
     policy: CallPolicy,
     patience: float = 0.0,
-    sharing: Sharing | None = None,
+    sharing: Coordinator | None = None,
     replies: Replies | None = None,
     shapes: Shapes | None = None,
 ) -> Iterator[Gateway]:

@@ -13,8 +13,8 @@ from dialoom.roles.errors import OutageEvidence, ProviderError, UnansweredError
 
 from .limits import AdaptiveLimit, Pauses, Slot
 
-_IN_A_ROW = 3
-_SHORTEST, _LONGEST = 1.0, 30.0
+_MAX_CONSECUTIVE_FAILURES = 3
+_MIN_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 1.0, 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class ProviderUnreachable:
     Example:
         >>> def on_event(event):
         ...     if isinstance(event, dialoom.ProviderUnreachable):
-        ...         print(event.provider, "is away:", event.reason)
+        ...         print(event.provider, "is unavailable:", event.reason)
         >>> run = dialoom.resume("run.db", on_event=on_event)
 
     Attributes:
@@ -47,7 +47,7 @@ class ProviderReachable:
     Example:
         >>> def on_event(event):
         ...     if isinstance(event, dialoom.ProviderReachable):
-        ...         print(event.provider, "was away for", event.seconds, "s")
+        ...         print(event.provider, "was unavailable for", event.seconds, "s")
         >>> run = dialoom.resume("run.db", on_event=on_event)
 
     Attributes:
@@ -83,15 +83,15 @@ class Turn:
 
     Attributes:
         slot: The request's slot in the model's limit.
-        finds_out: Whether the request is a probe of an unavailable provider.
+        is_probe: Whether the request is a probe of an unavailable provider.
     """
 
     slot: Slot
-    finds_out: bool
+    is_probe: bool
 
 
 @dataclass(slots=True)
-class _Away:
+class _Outage:
     since: float
     next_at: float
     pause: float
@@ -108,21 +108,21 @@ class Availability:
             for longer than `patience`.
     """
 
-    def __init__(self, provider: str, patience: float, pauses: Pauses, tell: Callable[[ProviderEvent], None]) -> None:
+    def __init__(self, provider: str, patience: float, pauses: Pauses, notify: Callable[[ProviderEvent], None]) -> None:
         self._provider = provider
         self._patience = patience
         self._pauses = pauses
-        self._tell = tell
-        self._away: _Away | None = None
-        self._in_a_row = 0
-        self._missed_at = 0.0  # time of the first of the consecutive failures
+        self._notify = notify
+        self._outage: _Outage | None = None
+        self._consecutive_failures = 0
+        self._first_failure_at = 0.0  # time of the first of the consecutive failures
         self._last_reply_at = -1.0
-        self._probing = asyncio.Lock()
+        self._probe_lock = asyncio.Lock()
 
     @property
-    def is_away(self) -> bool:
+    def is_unavailable(self) -> bool:
         """Return whether calls wait for the provider."""
-        return self._away is not None
+        return self._outage is not None
 
     @asynccontextmanager
     async def turn(self, limit: AdaptiveLimit, tokens: int) -> AsyncIterator[Turn]:
@@ -136,73 +136,73 @@ class Availability:
             DrainedError: If the request would have to wait and the run is stopping.
         """
         while True:
-            if self._away is None:
+            if self._outage is None:
                 async with limit.slot(tokens) as slot:
-                    if not self.is_away:
-                        yield Turn(slot, finds_out=False)
+                    if not self.is_unavailable:
+                        yield Turn(slot, is_probe=False)
                         return
-                    limit.unsent(slot)  # the provider became unavailable while the request waited for a slot
+                    limit.release(slot)  # the provider became unavailable while the request waited for a slot
             self._pauses.ensure_open()
-            async with self._probing:
-                if self._away is not None:
-                    await self._pauses.sleep(max(0.0, self._away.next_at - self._pauses.now()))
+            async with self._probe_lock:
+                if self._outage is not None:
+                    await self._pauses.sleep(max(0.0, self._outage.next_at - self._pauses.now()))
                     async with limit.slot(tokens) as slot:
-                        yield Turn(slot, finds_out=True)
+                        yield Turn(slot, is_probe=True)
                         return
 
-    def answered(self, turn: Turn) -> None:
+    def record_answer(self, turn: Turn) -> None:
         """Record that the provider answered, whatever the status."""
-        if self._away is not None and not turn.finds_out:
+        if self._outage is not None and not turn.is_probe:
             return
-        self._in_a_row = 0
+        self._consecutive_failures = 0
         self._last_reply_at = self._pauses.now()
-        if self._away is not None:
-            self._tell(ProviderReachable(self._provider, self._last_reply_at - self._away.since))
-            self._away = None
+        if self._outage is not None:
+            self._notify(ProviderReachable(self._provider, self._last_reply_at - self._outage.since))
+            self._outage = None
 
-    def failed(self, turn: Turn, error: ProviderError, begun_at: float, is_last: bool) -> bool:
+    def record_failure(self, turn: Turn, error: ProviderError, started_at: float, is_last: bool) -> bool:
         """Record a failed attempt; return whether it counts towards the maximum number of attempts.
 
         Args:
             turn: The attempt's turn.
             error: The attempt's error.
-            begun_at: The time at which the first attempt at the call was sent, by the clock of the pauses.
+            started_at: The time at which the first attempt at the call was sent, by the clock of the pauses.
             is_last: Whether this is the call's last attempt.
         """
         if not isinstance(error, UnansweredError):
-            self.answered(turn)
-        elif self._away is not None:
-            if turn.finds_out:
-                self._is_still_away(self._away, error)
+            self.record_answer(turn)
+        elif self._outage is not None:
+            if turn.is_probe:
+                self._extend_outage(self._outage, error)
         elif self._patience > 0 and error.evidence is not OutageEvidence.NONE:
-            self._missed(error, begun_at, is_last)
-        return self._away is None
+            self._handle_unanswered(error, started_at, is_last)
+        return self._outage is None
 
-    def _missed(self, error: UnansweredError, begun_at: float, is_last: bool) -> None:
+    def _handle_unanswered(self, error: UnansweredError, started_at: float, is_last: bool) -> None:
         now = self._pauses.now()
         if error.evidence is OutageEvidence.STRONG:
-            self._missed_at = self._missed_at if self._in_a_row else now
-            self._in_a_row += 1
-        if self._in_a_row >= _IN_A_ROW:
-            since = self._missed_at
-        elif is_last and self._last_reply_at < begun_at:
-            since = begun_at
+            self._first_failure_at = self._first_failure_at if self._consecutive_failures else now
+            self._consecutive_failures += 1
+        if self._consecutive_failures >= _MAX_CONSECUTIVE_FAILURES:
+            since = self._first_failure_at
+        elif is_last and self._last_reply_at < started_at:
+            since = started_at
         else:
             return
-        pause = min(_SHORTEST, self._patience)
-        self._away = _Away(since, now + pause, pause)
-        self._tell(ProviderUnreachable(self._provider, error.reason, pause, self._patience))
+        pause = min(_MIN_PAUSE_SECONDS, self._patience)
+        self._outage = _Outage(since, now + pause, pause)
+        self._notify(ProviderUnreachable(self._provider, error.reason, pause, self._patience))
 
-    def _is_still_away(self, away: _Away, error: UnansweredError) -> None:
+    def _extend_outage(self, outage: _Outage, error: UnansweredError) -> None:
         now = self._pauses.now()
-        left = away.since + self._patience - now
-        if left > 0:
-            away.pause = min(2 * away.pause, _LONGEST)
-            away.next_at = now + min(away.pause, left)
+        remaining = outage.since + self._patience - now
+        if remaining > 0:
+            outage.pause = min(2 * outage.pause, _MAX_PAUSE_SECONDS)
+            outage.next_at = now + min(outage.pause, remaining)
             return
-        self._tell(ProviderLost(self._provider, error.reason, now - away.since))
+        self._notify(ProviderLost(self._provider, error.reason, now - outage.since))
         if not self._pauses.is_drained:  # the run was not stopped: let the calls fail
-            self._patience, self._away = 0.0, None
+            self._patience, self._outage = 0.0, None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,14 +212,14 @@ class CallInFlight:
     Attributes:
         role: The role that is called.
         model: The role's model.
-        began: The time at which it was first sent, on the monotonic clock.
+        started_at: The time at which it was first sent, on the monotonic clock.
     """
 
     role: str
     model: str
-    began: float = field(default_factory=time.monotonic)
+    started_at: float = field(default_factory=time.monotonic)
 
     @property
     def age(self) -> float:
         """Seconds since the call was first sent, including failed attempts and the pauses between them."""
-        return time.monotonic() - self.began
+        return time.monotonic() - self.started_at

@@ -45,7 +45,7 @@ class Account:
     budget: Budget
     spent: Spend = Spend()
     reserved: Spend = Spend()
-    _refused: BudgetError | None = None
+    _refusal: BudgetError | None = None
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def claim(self, expected: Spend) -> None:
@@ -62,13 +62,13 @@ class Account:
                 self.reserve(expected)
             except BudgetError as error:
                 if not self.reserved.calls:
-                    self._refused = error
+                    self._refusal = error
                     raise
                 await self._settled.wait()
             else:
                 return
 
-    async def idle(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Wait until no call is in flight."""
         while self.reserved.calls:
             await self._settled.wait()
@@ -79,71 +79,72 @@ class Account:
         Raises:
             BudgetError: If the estimate exceeds the rest of the budget. Nothing is reserved in this case.
         """
-        if self._refused is not None:
-            raise BudgetError(str(self._refused), setting=self._refused.setting)
-        for name, bound, each in (
+        if self._refusal is not None:
+            raise BudgetError(str(self._refusal), setting=self._refusal.setting)
+        for name, bound, unit in (
             ("max_calls", self.budget.max_calls, "calls"),
             ("max_tokens", self.budget.max_tokens, "tokens"),
             ("max_cost", self.budget.max_cost, "cost"),
         ):
             if bound is None:
                 continue
-            spent, reserved, amount = (getattr(taken, each) for taken in (self.spent, self.reserved, expected))
+            spent, reserved, amount = (getattr(spend, unit) for spend in (self.spent, self.reserved, expected))
             if spent + reserved + amount > bound * (1 + _ROUNDING):
                 raise BudgetError(
-                    f"{name} {_figure(bound)} is used up: {_figure(spent)} spent, {_figure(reserved)} reserved for "
-                    f"calls in flight, {_figure(amount)} needed for the next one",
+                    f"{name} {_format_amount(bound)} is used up: {_format_amount(spent)} spent, "
+                    f"{_format_amount(reserved)} reserved for calls in flight, {_format_amount(amount)} needed for the "
+                    "next one",
                     setting=name,
                 )
         self.reserved += expected
 
-    def settle(self, expected: Spend, taken: Spend) -> None:
+    def settle(self, expected: Spend, actual: Spend) -> None:
         """Replace a call's reservation by its actual consumption."""
         self.reserved -= expected
         if not self.reserved.calls:
             self.reserved = Spend()  # nothing is in flight: discard rounding residue
-        self.spent += taken
+        self.spent += actual
         self._settled.set()  # waiting calls check again, and continue to wait if they still do not fit
         self._settled = asyncio.Event()
 
 
-def tokens_spent(completion: Completion) -> int | None:
+def sum_tokens(completion: Completion) -> int | None:
     """Return the tokens of the request and the reply together; `None` if the provider does not report both."""
     if completion.input_tokens is None or completion.output_tokens is None:
         return None
     return completion.input_tokens + completion.output_tokens
 
 
-def _figure(value: float) -> str:
+def _format_amount(value: float) -> str:
     """Format a number: integers unchanged, dollars with four decimals."""
     return str(value) if isinstance(value, int) else f"{value:.4f}".rstrip("0").rstrip(".")
 
 
-Place: TypeAlias = tuple[str, str | None]
+Endpoint: TypeAlias = tuple[str, str | None]
 """A model, and the address at which it is served."""
 
-HearOverload: TypeAlias = Callable[[Place, float, float | None], None]
+OverloadListener: TypeAlias = Callable[[Endpoint, float, float | None], None]
 """A function called when the provider has rejected a call of another process. Its arguments are the call's model and
 address, the seconds since the call was sent, and the seconds that the provider asks to wait.
 """
 
 
-class Sharing(Protocol):
+class Coordinator(Protocol):
     """State shared by the gateways of several processes: the budget, the rates, and the calls that scenarios share."""
 
     def account(self, budget: Budget) -> Account:
         """Return this gateway's share of the budget."""
 
-    def rate(self, place: Place, kind: str, units: int, pauses: Pauses) -> Rate:
+    def rate(self, endpoint: Endpoint, kind: str, units: int, pauses: Pauses) -> Rate:
         """Return a model's rate per minute, of requests or of tokens."""
 
-    def overloaded(self, place: Place, age: float, retry_after: float | None) -> None:
+    def announce_overload(self, endpoint: Endpoint, age: float, retry_after: float | None) -> None:
         """Notify the other processes that the provider has rejected a call."""
 
-    def listen(self, hear: HearOverload) -> None:
+    def listen(self, listener: OverloadListener) -> None:
         """Register a function that is called when the provider rejects a call of another process."""
 
-    async def is_made(self, key: str) -> bool:
+    async def has_reply(self, key: str) -> bool:
         """Return whether a common call's reply is in this gateway's ledger; otherwise, this gateway must make the call.
 
         If another process is making the call, wait for its reply.
@@ -152,8 +153,8 @@ class Sharing(Protocol):
             ProviderError: If the other process's call has failed; all processes share that failure.
         """
 
-    async def made(self, key: str) -> None:
+    async def announce_reply(self, key: str) -> None:
         """Announce that a common call's reply is in this gateway's ledger."""
 
-    async def failed(self, key: str, error: Exception | None) -> None:
+    async def announce_failure(self, key: str, error: Exception | None) -> None:
         """Announce that a common call has failed. If no error is given, another process may make it."""

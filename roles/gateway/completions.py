@@ -15,7 +15,7 @@ from dialoom.roles.errors import PermanentProviderError, PolicyError, ProviderEr
 
 from .calls import Completion, is_count
 from .families import own_name
-from .secrets import redacted
+from .secrets import redact
 from .wire import carried_of, part_of, read_calls
 
 _TAG = "(?:think|thinking|thought|reasoning)"
@@ -130,7 +130,7 @@ def other_model(named: object, *names: str) -> str | None:
         newest = name.removesuffix(":free").removesuffix(":latest").removesuffix("-latest")
         if replied in (name, _EDITION.sub("", name)) or newest == _EDITION.sub("", replied):
             return None
-    return f"replies name another model, {redacted(named)!r:.80}".replace(";", ",")
+    return f"replies name another model, {redact(named)!r:.80}".replace(";", ",")
 
 
 def salvaged(answer: str | None, model: str) -> Completion | None:

@@ -15,16 +15,16 @@ import httpx
 
 from dialoom.roles.errors import PermanentProviderError
 
-from .secrets import redacted
+from .secrets import redact
 
-MOST_BYTES = 64 * 2**20
+MAX_RESPONSE_BYTES = 64 * 2**20
 """Maximum size of an accepted response body in bytes: enough for a batch of embeddings."""
 
-MOST_REDIRECTS = 5
+MAX_REDIRECTS = 5
 """Maximum number of redirects, within the same server, that one attempt follows."""
 
 _COMPRESSIONS = frozenset({"br", "deflate", "gzip", "x-gzip", "zstd"})
-_LONGEST_ADDRESS = 200
+_MAX_ADDRESS_CHARACTERS = 200
 
 _Send = Callable[[Any, httpx.Request], Awaitable[httpx.Response]]
 
@@ -34,27 +34,27 @@ class Exchange:
     """The data that one attempt sends to a model's server and receives from it.
 
     Attributes:
-        most: Maximum size of an accepted response body in bytes.
-        refused: The reason why the request was not sent or the response was rejected; `None` if neither happened.
-        compare: Called once with the body of the request; it returns a reason not to send it, or `None`.
+        max_bytes: Maximum size of an accepted response body in bytes.
+        refusal: The reason why the request was not sent or the response was rejected; `None` if neither happened.
+        check_body: Called once with the body of the request; it returns a reason not to send it, or `None`.
         body: The body of the response as far as it has arrived.
-        is_whole: Whether the body has arrived completely.
+        is_complete: Whether the body has arrived completely.
         failure: The error because of which no response, or only a part of it, arrived.
     """
 
-    most: int = field(default_factory=lambda: MOST_BYTES)
-    refused: str | None = None
-    compare: Callable[[dict[str, Any]], str | None] | None = None
+    max_bytes: int = field(default_factory=lambda: MAX_RESPONSE_BYTES)
+    refusal: str | None = None
+    check_body: Callable[[dict[str, Any]], str | None] | None = None
     _redirects: int = 0
     _status: int | None = None
     body: bytearray = field(default_factory=bytearray)
-    is_whole: bool = False
+    is_complete: bool = False
     failure: Exception | None = None
 
     @property
-    def answer(self) -> str | None:
+    def response_text(self) -> str | None:
         """The text of a successful response that arrived completely; `None` if there is none."""
-        is_answer = self.is_whole and self._status is not None and 200 <= self._status < 300
+        is_answer = self.is_complete and self._status is not None and 200 <= self._status < 300
         return self.body.decode(errors="replace") if is_answer else None
 
     def ensure_accepted(self, model: str) -> None:
@@ -63,20 +63,20 @@ class Exchange:
         Raises:
             PermanentProviderError: If the response was rejected; the message states the model and the reason.
         """
-        if self.refused is not None:
-            raise PermanentProviderError(f"{model}: {self.refused}")
+        if self.refusal is not None:
+            raise PermanentProviderError(f"{model}: {self.refusal}")
 
-    async def perform(self, send: _Send, transport: Any, request: httpx.Request) -> httpx.Response:
+    async def send(self, send: _Send, transport: Any, request: httpx.Request) -> httpx.Response:
         """Send a request and check the headers of the response. The body is checked while it is read."""
         # LiteLLM sends a request again after a reset connection, and OpenAI's client, for embeddings, after any error.
-        if self.refused is not None:
-            raise self.refuse(self.refused)
+        if self.refusal is not None:
+            raise self.refuse(self.refusal)
         if self.failure is not None:
             raise self.failure
-        if self.compare is not None and (body := _object(request)) is not None:
-            refused, self.compare = self.compare(body), None
-            if refused is not None:
-                raise self.refuse(refused)
+        if self.check_body is not None and (body := _parse_body(request)) is not None:
+            refusal, self.check_body = self.check_body(body), None
+            if refusal is not None:
+                raise self.refuse(refusal)
         request.headers["accept-encoding"] = "identity"
         try:
             response = await send(transport, request)
@@ -84,52 +84,54 @@ class Exchange:
             self.failure = error
             raise
         response.headers["x-should-retry"] = "false"  # to OpenAI's client
-        self._status, self.body, self.is_whole = response.status_code, bytearray(), False
-        if (refused := self._refusal(request, response)) is not None:
+        self._status, self.body, self.is_complete = response.status_code, bytearray(), False
+        if (refusal := self._check_response(request, response)) is not None:
             await response.aclose()
-            raise self.refuse(refused)
-        if response.status_code >= 400 and (compression := _compression(response)):
+            raise self.refuse(refusal)
+        if response.status_code >= 400 and (compression := _find_compression(response)):
             await response.aclose()
             message = f"the error's text is compressed ({compression}), which was not requested, so it was not read"
             return httpx.Response(response.status_code, json={"error": {"message": message}}, request=request)
-        response.stream = _Checked(response.stream, self)
+        response.stream = _LimitedStream(response.stream, self)
         return response
 
-    def _refusal(self, request: httpx.Request, response: httpx.Response) -> str | None:
+    def _check_response(self, request: httpx.Request, response: httpx.Response) -> str | None:
         """Return the reason why a response is rejected because of its headers; `None` if it is accepted."""
         if not response.has_redirect_location:
-            compression = _compression(response)
+            compression = _find_compression(response)
             if response.status_code >= 400 or not compression:
                 return None
-            why = f"the response is compressed ({compression}), which was not requested"
-            return f"{why}: disable compression at the server"
-        here = request.url
+            reason = f"the response is compressed ({compression}), which was not requested"
+            return f"{reason}: disable compression at the server"
+        source = request.url
+        here = _format_address(source)
         try:
-            there = here.join(response.headers["location"])
+            target = source.join(response.headers["location"])
         except (httpx.InvalidURL, ValueError):
-            return f"{_shown(here)} redirects to an invalid address: check the address (api_base)"
-        if (here.scheme, here.host, here.port) != (there.scheme, there.host, there.port):
+            return f"{here} redirects to an invalid address: check the address (api_base)"
+        there = _format_address(target)
+        if (source.scheme, source.host, source.port) != (target.scheme, target.host, target.port):
             return (
-                f"{_shown(here)} redirects to another server, {_shown(there)}, and nothing was sent there: if the "
+                f"{here} redirects to another server, {there}, and nothing was sent there: if the "
                 "model is served there, give that address (api_base)"
             )
         if request.method == "POST" and response.status_code in (301, 302, 303):
             return (
-                f"{_shown(here)} redirects to {_shown(there)} with status {response.status_code}, which would send the "
+                f"{here} redirects to {there} with status {response.status_code}, which would send the "
                 "request without its body: give the address that needs no redirect (api_base)"
             )
         self._redirects += 1
-        if self._redirects > MOST_REDIRECTS:
-            return f"{_shown(here)} redirects too often, the last time to {_shown(there)}: check the address (api_base)"
+        if self._redirects > MAX_REDIRECTS:
+            return f"{here} redirects too often, the last time to {there}: check the address (api_base)"
         return None
 
-    def refuse(self, why: str) -> httpx.ReadError:
-        """Note why the request or the response is refused, and return the error to raise."""
-        self.refused = why
-        return httpx.ReadError(why)
+    def refuse(self, reason: str) -> httpx.ReadError:
+        """Store the reason why the request or the response is refused, and return the error to raise."""
+        self.refusal = reason
+        return httpx.ReadError(reason)
 
 
-def _object(request: httpx.Request) -> dict[str, Any] | None:
+def _parse_body(request: httpx.Request) -> dict[str, Any] | None:
     """Return the JSON object in the body of a request; `None` if it has none, e.g. in a request for a token."""
     try:
         body = json.loads(request.content)
@@ -138,7 +140,7 @@ def _object(request: httpx.Request) -> dict[str, Any] | None:
     return body if isinstance(body, dict) else None
 
 
-class _Checked(httpx.AsyncByteStream):
+class _LimitedStream(httpx.AsyncByteStream):
     """A body whose size is checked while it is read."""
 
     def __init__(self, stream: Any, exchange: Exchange) -> None:
@@ -149,11 +151,13 @@ class _Checked(httpx.AsyncByteStream):
         exchange = self._exchange
         try:
             async for chunk in self._stream:
-                if len(exchange.body) + len(chunk) > exchange.most:
-                    raise exchange.refuse(f"the response is larger than {exchange.most:,} bytes, so it was rejected")
+                if len(exchange.body) + len(chunk) > exchange.max_bytes:
+                    raise exchange.refuse(
+                        f"the response is larger than {exchange.max_bytes:,} bytes, so it was rejected"
+                    )
                 exchange.body += chunk
                 yield chunk
-            exchange.is_whole = True
+            exchange.is_complete = True
         except Exception as error:
             exchange.failure = error
             raise
@@ -164,21 +168,21 @@ class _Checked(httpx.AsyncByteStream):
         await self._stream.aclose()
 
 
-def _compression(response: httpx.Response) -> str | None:
-    named = {each.strip().lower() for each in response.headers.get("content-encoding", "").split(",")}
-    return ", ".join(sorted(named & _COMPRESSIONS)) or None
+def _find_compression(response: httpx.Response) -> str | None:
+    encodings = {each.strip().lower() for each in response.headers.get("content-encoding", "").split(",")}
+    return ", ".join(sorted(encodings & _COMPRESSIONS)) or None
 
 
-def _shown(url: httpx.URL) -> str:
+def _format_address(url: httpx.URL) -> str:
     """Return an address without its login and query, which may contain secrets."""
-    return redacted(f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}{url.path}"[:_LONGEST_ADDRESS])
+    return redact(f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}{url.path}"[:_MAX_ADDRESS_CHARACTERS])
 
 
 _current: ContextVar[Exchange | None] = ContextVar("dialoom_exchange", default=None)
 
 
 @contextlib.contextmanager
-def exchanging(exchange: Exchange) -> Iterator[None]:
+def use_exchange(exchange: Exchange) -> Iterator[None]:
     """Apply the rules to LiteLLM's requests and responses in a `with` block, but not to those of other code."""
     token = _current.set(exchange)
     try:
@@ -187,7 +191,7 @@ def exchanging(exchange: Exchange) -> Iterator[None]:
         _current.reset(token)
 
 
-HANDLER = "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER"
+HANDLER_VARIABLE = "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER"
 """The environment variable that makes LiteLLM send to OpenAI-compatible servers itself, without OpenAI's client."""
 
 
@@ -199,23 +203,23 @@ def install(litellm: Any) -> None:
     environment variable is set, it decides for all code.
     """
     transport = importlib.import_module("litellm.llms.custom_httpx.aiohttp_transport").LiteLLMAiohttpTransport
-    kinds: tuple[Any, ...] = (transport, httpx.AsyncHTTPTransport)
-    for kind in kinds:
-        kind.handle_async_request = _ruled(kind.handle_async_request)
-    read = litellm.main.get_secret_bool
+    transports: tuple[Any, ...] = (transport, httpx.AsyncHTTPTransport)
+    for each in transports:
+        each.handle_async_request = _wrap_send(each.handle_async_request)
+    get_secret_bool = litellm.main.get_secret_bool
 
-    def decided(name: str, default: bool | None = None) -> bool | None:
-        if name == HANDLER and _current.get() is not None and name not in os.environ:
+    def decide(name: str, default: bool | None = None) -> bool | None:
+        if name == HANDLER_VARIABLE and _current.get() is not None and name not in os.environ:
             return True
-        value: bool | None = read(name, default)
+        value: bool | None = get_secret_bool(name, default)
         return value
 
-    litellm.main.get_secret_bool = decided
+    litellm.main.get_secret_bool = decide
 
 
-def _ruled(send: _Send) -> _Send:
-    async def perform(transport: Any, request: httpx.Request) -> httpx.Response:
+def _wrap_send(send: _Send) -> _Send:
+    async def wrapped_send(transport: Any, request: httpx.Request) -> httpx.Response:
         exchange = _current.get()
-        return await (send(transport, request) if exchange is None else exchange.perform(send, transport, request))
+        return await (send(transport, request) if exchange is None else exchange.send(send, transport, request))
 
-    return perform
+    return wrapped_send

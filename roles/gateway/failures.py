@@ -21,28 +21,28 @@ from dialoom.roles.errors import (
 )
 
 from .calls import Request
-from .retries import LONGEST, retry_after
-from .secrets import redacted
+from .retries import MAX_RETRY_AFTER_SECONDS, parse_retry_after
+from .secrets import redact
 
-_TOO_LONG = re.compile(
+_CONTEXT_EXCEEDED = re.compile(
     r"context_length_exceeded|exceed_context_size|context (?:window|length|size)"
     r"|(?:prompt|input|request) is too (?:long|large)|input token count|input length should be",
     re.IGNORECASE,
 )
-_CERTAIN = re.compile(
+_CONTEXT_CERTAINLY_EXCEEDED = re.compile(
     r"exceed\w* (?:the )?(?:available |model'?s? )?context (?:window|length|size)|maximum context length", re.IGNORECASE
 )
 """Messages that certainly report a too long request, so that a retry is useless even after a server error (500)."""
 
 _NUMBER = r"(\d[\d,]*)"
-_ASKED = (
+_REQUEST_LENGTHS = (
     rf"(?:resulted in|requested|input contains at least|prompt contains(?: at least)?) {_NUMBER} (?:input )?tokens",
     rf"requested tokens \({_NUMBER}\)",
     rf"request \({_NUMBER} tokens\)",
     rf"{_NUMBER} tokens > ",
     rf"token count(?: of| \()? ?{_NUMBER}",
 )
-_READS = (
+_WINDOW_LENGTHS = (
     rf"maximum context length (?:is|of) (?:only )?{_NUMBER}",
     rf"context (?:window|size|length)(?: of| is| \()? ?{_NUMBER}",
     rf"tokens > {_NUMBER}",
@@ -50,18 +50,18 @@ _READS = (
 )
 
 
-def window_advice(text: str, request: Request | None) -> str:
+def describe_context_error(text: str, request: Request | None) -> str:
     """Return advice with the sizes of window and request as far as known, from the provider or estimated by dialoom."""
-    needed, reads = _figure(_ASKED, text), _figure(_READS, text)
+    needed, window = _find_number(_REQUEST_LENGTHS, text), _find_number(_WINDOW_LENGTHS, text)
     if needed is None and request is not None:
         needed = f"about {request.letters // 4:,}"
-    return too_long(needed and f"{needed} tokens", reads, request)
+    return format_too_long(needed and f"{needed} tokens", window, request)
 
 
-def too_long(needed: str | None, reads: str | None, request: Request | None) -> str:
+def format_too_long(needed: str | None, window: str | None, request: Request | None) -> str:
     """Return a message about a request that is too long: the known lengths of window and request, and advice."""
     lengths = [needed] if needed else []
-    lengths += [f"its context window is {reads}"] if reads else []
+    lengths += [f"its context window is {window}"] if window else []
     length = f" ({'; '.join(lengths)})" if lengths else ""
     role = f"the role {request.role}" if request else "its role"
     return (
@@ -70,33 +70,33 @@ def too_long(needed: str | None, reads: str | None, request: Request | None) -> 
     )
 
 
-def _figure(patterns: tuple[str, ...], text: str) -> str | None:
+def _find_number(patterns: tuple[str, ...], text: str) -> str | None:
     for pattern in patterns:
-        if found := re.search(pattern, text, re.IGNORECASE):
-            return f"{int(found[1].replace(',', '')):,}"
+        if match := re.search(pattern, text, re.IGNORECASE):
+            return f"{int(match[1].replace(',', '')):,}"
     return None
 
 
-_BY_NUMBER = {
+_REASONS_BY_ERRNO = {
     errno.ECONNREFUSED: "connection refused",
     errno.ECONNRESET: "connection reset",
     errno.ENETUNREACH: "network unreachable",
     errno.EHOSTUNREACH: "host unreachable",
     errno.ETIMEDOUT: "no answer to the connection",
 }
-_UNAVAILABLE = frozenset({502, 503, 504})
+_UNAVAILABLE_STATUSES = frozenset({502, 503, 504})
 # Exceptions are compared by name: LiteLLM's HTTP client depends on the provider and the settings, and no client is
 # imported here.
-_NO_CONNECTION = frozenset({"ClientConnectorError", "ConnectError", "ConnectTimeout", "ConnectionTimeoutError"})
-_LOST = frozenset(
+_NO_CONNECTION_ERRORS = frozenset({"ClientConnectorError", "ConnectError", "ConnectTimeout", "ConnectionTimeoutError"})
+_LOST_CONNECTION_ERRORS = frozenset(
     {"ServerDisconnectedError", "ClientOSError", "ClientPayloadError", "RemoteProtocolError", "ReadError", "WriteError"}
 )
-_TIMED_OUT = frozenset({"Timeout", "TimeoutException", "APITimeoutError"})
+_TIMEOUT_ERRORS = frozenset({"Timeout", "TimeoutException", "APITimeoutError"})
 _TLS_CODE = re.compile(r"\[SSL: (\w+)\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Unanswered:
+class UnansweredRequest:
     """An unanswered request.
 
     Attributes:
@@ -111,29 +111,29 @@ class Unanswered:
     host: str | None = None
 
 
-def unanswered(error: BaseException, status: int | None) -> Unanswered | None:
+def describe_unanswered(error: BaseException, status: int | None) -> UnansweredRequest | None:
     """Describe an error that did not come from the provider's server; return `None` for one that the server reported.
 
     Args:
         error: The exception that LiteLLM raised.
         status: The exception's HTTP status, which LiteLLM may have invented.
     """
-    chain = list(_chain(error))
-    kinds = {kind.__name__ for each in chain for kind in type(each).__mro__}
-    is_lost = bool(kinds & _LOST)
-    if "ClientConnectorError" in kinds or (kinds & _NO_CONNECTION and not is_lost):
-        host = next((str(host) for each in chain if isinstance(host := getattr(each, "host", None), str)), None)
-        return Unanswered(OutageEvidence.STRONG, _reason(chain) or "no connection", host)
+    causes = list(_iter_causes(error))
+    class_names = {kind.__name__ for each in causes for kind in type(each).__mro__}
+    is_lost = bool(class_names & _LOST_CONNECTION_ERRORS)
+    if "ClientConnectorError" in class_names or (class_names & _NO_CONNECTION_ERRORS and not is_lost):
+        host = next((str(host) for each in causes if isinstance(host := getattr(each, "host", None), str)), None)
+        return UnansweredRequest(OutageEvidence.STRONG, _find_reason(causes) or "no connection", host)
     if is_lost:
-        return Unanswered(OutageEvidence.WEAK, _reason(chain) or "connection closed before an answer")
-    if kinds & _TIMED_OUT or isinstance(error, TimeoutError):
-        return Unanswered(OutageEvidence.NONE, "no answer in time")
-    if status in _UNAVAILABLE:
-        return Unanswered(OutageEvidence.WEAK, f"status {status}")
+        return UnansweredRequest(OutageEvidence.WEAK, _find_reason(causes) or "connection closed before an answer")
+    if class_names & _TIMEOUT_ERRORS or isinstance(error, TimeoutError):
+        return UnansweredRequest(OutageEvidence.NONE, "no answer in time")
+    if status in _UNAVAILABLE_STATUSES:
+        return UnansweredRequest(OutageEvidence.WEAK, f"status {status}")
     return None
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def _iter_causes(error: BaseException | None) -> Iterator[BaseException]:
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -141,9 +141,9 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _reason(chain: list[BaseException]) -> str | None:
+def _find_reason(causes: list[BaseException]) -> str | None:
     """Return a description of the cause, from the innermost exception that has one."""
-    for error in reversed(chain):
+    for error in reversed(causes):
         if isinstance(error, socket.gaierror):
             return "its host name cannot be resolved (DNS)"
         if isinstance(error, ssl.SSLCertVerificationError):
@@ -151,15 +151,15 @@ def _reason(chain: list[BaseException]) -> str | None:
         if isinstance(error, ssl.SSLError):
             code = _TLS_CODE.search(str(error))
             return "TLS handshake failed" + (f" ({code[1].lower().replace('_', ' ')})" if code else "")
-        if isinstance(error, OSError) and error.errno in _BY_NUMBER:
-            return _BY_NUMBER[error.errno]
+        if isinstance(error, OSError) and error.errno in _REASONS_BY_ERRNO:
+            return _REASONS_BY_ERRNO[error.errno]
     return None
 
 
-_TRANSIENT = frozenset({408, 409, 425, 429})
-_OVERLOAD = frozenset({429, 503, 529})
-_LONGEST = 600
-_TRACE = "Traceback (most recent call last)"
+_TRANSIENT_STATUSES = frozenset({408, 409, 425, 429})
+_OVERLOAD_STATUSES = frozenset({429, 503, 529})
+_MAX_MESSAGE_CHARACTERS = 600
+_TRACEBACK_START = "Traceback (most recent call last)"
 _POLICY = re.compile(
     r"content_policy_violation|content management policy|content_filter|responsible_?ai|safety system"
     r"|data_inspection_failed",
@@ -179,8 +179,8 @@ _ERROR = re.compile(r'"error"\s*:\s*(?!null)')
 _NOISE = re.compile(r"^(?:litellm\.\w+: |\w+(?:Error|Exception|Timeout): |Timeout Error: |\w+(?:Exception|Error) - )+")
 
 
-def classified(
-    error: Exception, model: str, request: Request | None = None, answer: str | None = None
+def classify_error(
+    error: Exception, model: str, request: Request | None = None, response_text: str | None = None
 ) -> ProviderError:
     """Convert an exception to a `ProviderError` whose message contains no API key.
 
@@ -188,69 +188,74 @@ def classified(
         error: The exception that LiteLLM raised.
         model: The model that was called.
         request: The request, for advice.
-        answer: The body of a successful response that LiteLLM could not parse, if there was one.
+        response_text: The body of a successful response that LiteLLM could not parse, if there was one.
     """
-    error_text, status, name = str(error), status_of(error), type(error).__name__
-    bodies = (body for each in _chain(error) if isinstance(body := getattr(each, "body", None), dict))
+    error_text, status, name = str(error), get_status(error), type(error).__name__
+    bodies = (body for each in _iter_causes(error) if isinstance(body := getattr(each, "body", None), dict))
     code = next((body.get("code") or body.get("type") for body in bodies), None)
     text = f"{error_text} {code}"
-    message = ": ".join(filter(None, (model, f"{name} ({status})" if status else name, _shown(error_text))))
-    if answer is not None:
-        message = f"{model}: the response contains no reply: {_shown(answer) or 'it is empty'}"
-        if not _ERROR.search(answer):
+    message = ": ".join(filter(None, (model, f"{name} ({status})" if status else name, _clean_message(error_text))))
+    if response_text is not None:
+        message = f"{model}: the response contains no reply: {_clean_message(response_text) or 'it is empty'}"
+        if not _ERROR.search(response_text):
             return TransientProviderError(message)
     if _NO_KEY.search(error_text):
-        return PermanentProviderError(f"{message} - a key is needed in {_key_names(model)}")
+        return PermanentProviderError(f"{message} - a key is needed in {_format_key_variables(model)}")
     if status == 402 or (status in (400, 429) and _NO_CREDIT.search(text)):
         return PermanentProviderError(f"{message} - the account has no credit left: top it up, then retry the run")
-    too_long_text = _TOO_LONG if status in (400, 422) else _CERTAIN
-    if name == "ContextWindowExceededError" or status == 413 or too_long_text.search(text):
-        return ContextError(f"{message} - {window_advice(text, request)}")
+    context_pattern = _CONTEXT_EXCEEDED if status in (400, 422) else _CONTEXT_CERTAINLY_EXCEEDED
+    if name == "ContextWindowExceededError" or status == 413 or context_pattern.search(text):
+        return ContextError(f"{message} - {describe_context_error(text, request)}")
     if name == "ContentPolicyViolationError" or (status in (400, 403) and _POLICY.search(text)):
         return PolicyError(
             f"{message} - the provider's content policy rejects the request: it rules out this scenario with this model"
         )
-    if status is not None and 400 <= status < 500 and status not in _TRANSIENT:
-        advice = _advice(text, status, model, request)
+    if status is not None and 400 <= status < 500 and status not in _TRANSIENT_STATUSES:
+        advice = _find_advice(text, status, model, request)
         return PermanentProviderError(f"{message} - {advice}" if advice else message)
     if status is None and not isinstance(error, (OSError, TimeoutError)):
         return PermanentProviderError(message)
-    is_overload = status in _OVERLOAD or "overloaded" in error_text.lower()
+    is_overload = status in _OVERLOAD_STATUSES or "overloaded" in error_text.lower()
     # LiteLLM attaches the headers to the exception; the exception's own response has none.
     headers = getattr(error, "litellm_response_headers", None)
     headers = headers if headers is not None else getattr(getattr(error, "response", None), "headers", None)
-    asked = retry_after(headers or {}, error_text)
-    pause = None if asked is None else min(asked, LONGEST)
-    if (found := unanswered(error, status)) is None:
+    requested_pause = parse_retry_after(headers or {}, error_text)
+    pause = None if requested_pause is None else min(requested_pause, MAX_RETRY_AFTER_SECONDS)
+    if (unanswered := describe_unanswered(error, status)) is None:
         return TransientProviderError(message, is_overload, pause)
-    at = (request.api_base if request else None) or found.host or model.partition("/")[0]
-    plain = f"{model}: {at}: {found.reason}"
-    if found.evidence is OutageEvidence.STRONG:  # there are no names of library objects in these messages
-        plain = f"{model}: cannot connect to {at}: {found.reason}"
-    elif found.reason.startswith("status"):
-        plain = message
-    raw_message = message if error_text else plain
+    location = (request.api_base if request else None) or unanswered.host or model.partition("/")[0]
+    plain_message = f"{model}: {location}: {unanswered.reason}"
+    if unanswered.evidence is OutageEvidence.STRONG:  # there are no names of library objects in these messages
+        plain_message = f"{model}: cannot connect to {location}: {unanswered.reason}"
+    elif unanswered.reason.startswith("status"):
+        plain_message = message
+    raw_message = message if error_text else plain_message
     return UnansweredError(
-        plain, is_overload, pause, evidence=found.evidence, reason=found.reason, raw_message=raw_message
+        plain_message,
+        is_overload,
+        pause,
+        evidence=unanswered.evidence,
+        reason=unanswered.reason,
+        raw_message=raw_message,
     )
 
 
-def status_of(error: Exception) -> int | None:
+def get_status(error: Exception) -> int | None:
     """Return the HTTP status that LiteLLM has assigned to an exception; `None` if there is none."""
     status = getattr(error, "status_code", None)
     return status if isinstance(status, int) else None
 
 
-def _shown(message: str) -> str:
+def _clean_message(message: str) -> str:
     """Return a message without LiteLLM's prefixes and traceback.
 
     Keys are redacted first, while they are still whole.
     """
-    text = " ".join(_NOISE.sub("", redacted(message).partition(_TRACE)[0]).split())
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+    text = " ".join(_NOISE.sub("", redact(message).partition(_TRACEBACK_START)[0]).split())
+    return text if len(text) <= _MAX_MESSAGE_CHARACTERS else text[:_MAX_MESSAGE_CHARACTERS] + "..."
 
 
-def _advice(text: str, status: int, model: str, request: Request | None) -> str:
+def _find_advice(text: str, status: int, model: str, request: Request | None) -> str:
     role = f"the role {request.role}" if request else "its role"
     if request and request.tools and _NO_TOOLS.search(text):
         return (
@@ -258,12 +263,15 @@ def _advice(text: str, status: int, model: str, request: Request | None) -> str:
             "the recipe supports that"
         )
     if status == 401 or (status == 400 and _UNKNOWN_KEY.search(text)):
-        return f"a key that the provider accepts is needed in {_key_names(model)}"
+        return f"a key that the provider accepts is needed in {_format_key_variables(model)}"
     if status == 403:
-        return f"the key in {_key_names(model)} may not use this model: check the account's access to it"
+        return f"the key in {_format_key_variables(model)} may not use this model: check the account's access to it"
     if status == 404 or (status == 400 and _UNKNOWN_MODEL.search(text)):
-        at = f" at {request.api_base}" if request and request.api_base else ""
-        return f"there is no such model{at}: check the name given for {role} (PROVIDER/NAME) and the address (api_base)"
+        location = f" at {request.api_base}" if request and request.api_base else ""
+        return (
+            f"there is no such model{location}: check the name given for {role} (PROVIDER/NAME) and the address "
+            "(api_base)"
+        )
     if request and request.temperature is not None and re.search(r"\btemperature\b", text, re.IGNORECASE):
         return f"give {role} another temperature, or 'none' to send none"
     for name in request.params if request else ():
@@ -272,7 +280,7 @@ def _advice(text: str, status: int, model: str, request: Request | None) -> str:
     return "" if status != 400 else "the provider rejects this request, so it is not sent again"
 
 
-def _key_names(model: str) -> str:
+def _format_key_variables(model: str) -> str:
     """Return the environment variables from which the model's provider reads its key."""
     import litellm
 
@@ -283,5 +291,5 @@ def _key_names(model: str) -> str:
         missing, provider = [], ""
     if missing:
         return " or ".join(missing)
-    likely = [name for name in sorted(os.environ) if name.startswith(provider.upper()) and name.endswith("API_KEY")]
-    return " or ".join(likely) or f"{provider.upper() or 'PROVIDER'}_API_KEY"
+    candidates = [name for name in sorted(os.environ) if name.startswith(provider.upper()) and name.endswith("API_KEY")]
+    return " or ".join(candidates) or f"{provider.upper() or 'PROVIDER'}_API_KEY"

@@ -26,7 +26,7 @@ from dialoom.roles.restoring import STATEFUL_OFFLINE_MODEL
 from dialoom.settings import AT_ONCE, Budget, OwnPlayer, Price
 
 from .availability import Availability, CallInFlight, ProviderEvent
-from .budget import Account, Place, Sharing, Spend, tokens_spent
+from .budget import Account, Coordinator, Endpoint, Spend, sum_tokens
 from .cache import Replies
 from .calls import CallPlace, CallRecord, Completion, Ledger, Request, ToolRun
 from .limits import AdaptiveLimit, LimitState, Pauses
@@ -120,7 +120,7 @@ class Gateway:
         tracing: Tracing | None = None,
         objects: Mapping[str, OwnPlayer] | None = None,
         shapes: Shapes | None = None,
-        sharing: Sharing | None = None,
+        sharing: Coordinator | None = None,
     ) -> None:
         self._ledger = ledger
         self._settings = settings or GatewaySettings()
@@ -138,7 +138,7 @@ class Gateway:
         self._pauses = Pauses()
         self._pending: dict[str, asyncio.Future[None]] = {}
         self._refused: dict[str, PermanentProviderError] = {}
-        self._listener: Callable[[ProviderEvent], None] = lambda _tidings: None
+        self._listener: Callable[[ProviderEvent], None] = lambda _event: None
         self._in_flight: dict[str, CallInFlight] = {}
         if sharing is not None:
             sharing.listen(self._hear_overload)
@@ -206,7 +206,8 @@ class Gateway:
                 return await self._common(key, request, place)
             return await self._complete(key, request, place)
         except DrainedError:
-            await self._account.idle()  # otherwise LangGraph would cancel concurrent calls, which are paid for
+            # Otherwise LangGraph would cancel concurrent calls, which are paid for.
+            await self._account.wait_until_idle()
             raise
 
     async def _run_tool(self, run: ToolRun, key: str, request: Request, place: CallPlace) -> Completion:
@@ -289,14 +290,14 @@ class Gateway:
     async def _made_once(self, key: str, request: Request, place: CallPlace) -> Completion:
         """Make a common call once for this process, or return the reply if another process has made the call."""
         sharing = self._sharing
-        if sharing is None or await sharing.is_made(key):
+        if sharing is None or await sharing.has_reply(key):
             return await self._complete(key, request, place)
         try:
             completion = await self._complete(key, request, place)
         except BaseException as error:
-            await asyncio.shield(sharing.failed(key, error if isinstance(error, ProviderError) else None))
+            await asyncio.shield(sharing.announce_failure(key, error if isinstance(error, ProviderError) else None))
             raise
-        await sharing.made(key)
+        await sharing.announce_reply(key)
         return completion
 
     async def _complete(self, key: str, request: Request, place: CallPlace) -> Completion:
@@ -345,7 +346,7 @@ class Gateway:
         """
         request = replace(request, timeout=_of(request.role, self._settings.timeouts))
         limit, availability = self._limit(request), self._availability(request)
-        if availability.is_away and (known := await self._ledger.find(key, place)) is not None:
+        if availability.is_unavailable and (known := await self._ledger.find(key, place)) is not None:
             return known, Spend()
         if request.is_stateful:
             earlier = await self._ledger.player_state(place, player_key(request), list(marks(request)))
@@ -363,7 +364,7 @@ class Gateway:
                             begun = await self._ledger.begin(key, place, request)
                             started = time.monotonic()
                         if isinstance(begun, Completion):
-                            limit.unsent(turn.slot)
+                            limit.release(turn.slot)
                             return begun, Spend()
                         self._in_flight.setdefault(key, CallInFlight(request.role, request.model))
                         failed = functools.partial(self._ledger.failed, begun)
@@ -375,7 +376,7 @@ class Gateway:
                 assert isinstance(begun, int)
                 error.billed = error.billed and prices.applied(error.billed, request.model)
                 with suppress(ProviderError):
-                    await self._recorded(begun, error, attempts.made, time.monotonic() - started)
+                    await self._recorded(begun, error, attempts.count, time.monotonic() - started)
             raise
         assert isinstance(begun, int)
         latency = time.monotonic() - started
@@ -384,10 +385,10 @@ class Gateway:
         elif outcome.billed is not None:
             outcome.billed = prices.applied(outcome.billed, request.model)
         try:
-            completion = await self._recorded(begun, outcome, attempts.made, latency)
+            completion = await self._recorded(begun, outcome, attempts.count, latency)
         finally:
             if self._tracing is not None:
-                self._tracing.called(request, place, outcome, attempts.made, latency)
+                self._tracing.record_call(request, place, outcome, attempts.count, latency)
         if self._cache is not None and not request.is_stateful:
             await self._cache.keep(request, place, completion)
         return completion, self._taken(completion, request)
@@ -421,7 +422,7 @@ class Gateway:
     def _taken(self, completion: Completion, request: Request) -> Spend:
         """Return the calls, tokens and cost of a reply, with estimates in place of figures that were not reported."""
         expected = self._expected(request)
-        tokens, cost = tokens_spent(completion), completion.cost
+        tokens, cost = sum_tokens(completion), completion.cost
         if cost is None and tokens is not None and self._settings.budget.is_bounded:
             cost = self._settings.stated_prices.expected(request.model, tokens)
         return Spend(1, expected.tokens if tokens is None else tokens, expected.cost if cost is None else cost)
@@ -432,7 +433,7 @@ class Gateway:
             limit = self._adaptive[place] = self._new_limit(place)
         return limit
 
-    def _new_limit(self, place: Place) -> AdaptiveLimit:
+    def _new_limit(self, place: Endpoint) -> AdaptiveLimit:
         rpm, tpm = _of(place[0], self._settings.rpm), _of(place[0], self._settings.tpm)
         most, sharing = self._settings.concurrency, self._sharing
         if sharing is None:
@@ -443,20 +444,20 @@ class Gateway:
         )
 
         def tell(sent_at: float, retry_after: float | None) -> None:
-            sharing.overloaded(place, time.monotonic() - sent_at, retry_after)
+            sharing.announce_overload(place, time.monotonic() - sent_at, retry_after)
 
         return AdaptiveLimit(most, pauses=self._pauses, rates=(requests, tokens), on_overload=tell)
 
-    def _hear_overload(self, place: Place, age: float, retry_after: float | None) -> None:
+    def _hear_overload(self, place: Endpoint, age: float, retry_after: float | None) -> None:
         if (limit := self._adaptive.get(place)) is not None:
-            limit.hear_overload(time.monotonic() - age, retry_after)
+            limit.apply_overload(time.monotonic() - age, retry_after)
 
     def _availability(self, request: Request) -> Availability:
         provider = provider_of(request.model)
         name = provider if request.api_base is None else f"{provider} at {request.api_base}"
         if (known := self._availabilities.get(name)) is None:
             known = self._availabilities[name] = Availability(
-                name, self._settings.patience, self._pauses, lambda tidings: self._listener(tidings)
+                name, self._settings.patience, self._pauses, lambda event: self._listener(event)
             )
         return known
 

@@ -36,21 +36,21 @@ class Pauses:
 
     def __init__(self) -> None:
         self.is_drained = False
-        self._over = asyncio.Event()
+        self._drained = asyncio.Event()
         self._listeners: list[Callable[[], None]] = []
 
     def now(self) -> float:
         """Return the time in seconds, by the event loop's clock, which times the pauses."""
         return asyncio.get_running_loop().time()
 
-    def when_drained(self, listener: Callable[[], None]) -> None:
+    def add_drain_listener(self, listener: Callable[[], None]) -> None:
         """Register a function that is called when the pauses end."""
         self._listeners.append(listener)
 
     def drain(self) -> None:
         """End every pause, including future ones. Must be called in the event loop's thread."""
         self.is_drained = True
-        self._over.set()
+        self._drained.set()
         for listener in self._listeners:
             listener()
 
@@ -72,26 +72,26 @@ class Pauses:
         self.ensure_open()
         try:
             async with asyncio.timeout(seconds):
-                await self._over.wait()
+                await self._drained.wait()
         except TimeoutError:
             return
         self.ensure_open()
 
 
-_FAR, _NEAR = 0.5, 0.85
+_LARGE_CUT, _SMALL_CUT = 0.5, 0.85
 """Factors of a cut: when the provider's capacity is unknown, and when it has just been found."""
 
-_CREEP = 0.25
+_SLOW_INCREASE = 0.25
 """Increase of the limit per round just below the known capacity; elsewhere it is 1."""
 
-_MINUTE = 60.0
+_SECONDS_PER_MINUTE = 60.0
 
-_LESSON = 0.1
+_RATIO_WEIGHT = 0.1
 """Weight of one reply in the moving average of the ratio of actual to estimated tokens, so that it averages about ten
 replies.
 """
 
-_NAP = 0.001
+_MIN_WAIT_SECONDS = 0.001
 """Shortest wait for a rate, in seconds, because rounding may leave waits below the clock's resolution."""
 
 
@@ -120,13 +120,13 @@ class Slot:
 
     Attributes:
         sent_at: Time at which the call is sent.
-        guess: The estimated number of tokens.
-        reserved: The number of tokens reserved, which is the estimate corrected by experience.
+        estimated_tokens: The estimated number of tokens.
+        reserved_tokens: The number of tokens reserved, which is the estimate corrected by experience.
     """
 
     sent_at: float
-    guess: int
-    reserved: int
+    estimated_tokens: int
+    reserved_tokens: int
 
 
 class AdaptiveLimit:
@@ -144,7 +144,7 @@ class AdaptiveLimit:
 
     def __init__(
         self,
-        most: int,
+        max_limit: int,
         rpm: int | None = None,
         tpm: int | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -152,10 +152,10 @@ class AdaptiveLimit:
         rates: tuple[Rate | None, Rate | None] | None = None,
         on_overload: Callable[[float, float | None], None] = lambda _sent_at, _pause: None,
     ) -> None:
-        self._most = most
-        self._limit = float(most)
-        self._edge = float(most)
-        self._round = most
+        self._max_limit = max_limit
+        self._limit = float(max_limit)
+        self._capacity = float(max_limit)
+        self._successes_needed = max_limit
         self._clock = clock
         self._in_flight = 0
         self._throttled = 0
@@ -163,13 +163,13 @@ class AdaptiveLimit:
         self._paused_until = 0.0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._pauses = pauses or Pauses()
-        self._pauses.when_drained(self._wake)
-        own = (None if rate is None else PerMinute(rate, clock, self._pauses) for rate in (rpm, tpm))
-        requests, tokens = own if rates is None else rates
+        self._pauses.add_drain_listener(self._wake)
+        buckets = (None if rate is None else TokenBucket(rate, clock, self._pauses) for rate in (rpm, tpm))
+        requests, tokens = buckets if rates is None else rates
         self._requests: Rate | None = requests
         self._tokens: Rate | None = tokens
         self._on_overload = on_overload
-        self._truth = 1.0  # moving average of the ratio of actual to estimated tokens
+        self._token_ratio = 1.0  # moving average of the ratio of actual to estimated tokens
 
     @property
     def state(self) -> LimitState:
@@ -180,7 +180,9 @@ class AdaptiveLimit:
 
     @asynccontextmanager
     async def slot(self, tokens: int = 0) -> AsyncIterator[Slot]:
-        """Wait for a slot for one call. The caller then reports the result by `succeeded`, `overloaded` or `unsent`.
+        """Wait for a slot for one call.
+
+        The caller then reports the result by `record_success`, `record_overload` or `release`.
 
         Args:
             tokens: Estimated number of tokens that the call will take.
@@ -188,38 +190,38 @@ class AdaptiveLimit:
         Raises:
             DrainedError: If the call would have to pause and the run is stopping.
         """
-        await self._enter()
+        await self._acquire()
         try:
-            reserved = await self._keep_to_rates(tokens)
-            yield Slot(self._clock(), tokens, reserved)
+            reserved_tokens = await self._wait_for_rates(tokens)
+            yield Slot(self._clock(), tokens, reserved_tokens)
         finally:
             self._in_flight -= 1
             self._wake()
 
-    def succeeded(self, slot: Slot, took: int | None = None) -> None:
+    def record_success(self, slot: Slot, tokens: int | None = None) -> None:
         """Record that a call was answered. This may raise the limit if all of its slots were in use.
 
         Args:
             slot: The call's slot.
-            took: The number of tokens that the call took; if it is `None`, because it was not reported, the estimate
+            tokens: The number of tokens that the call took; if it is `None`, because it was not reported, the estimate
                 stays.
         """
-        self._round -= 1
-        if self._in_flight >= int(self._limit) and self._limit < self._most:
-            self._limit = min(self._most, self._limit + self._growth())
-        if took is not None and self._tokens is not None:
-            self._tokens.give(slot.reserved - took)
-        if took is not None and slot.guess:
-            self._truth += _LESSON * (took / slot.guess - self._truth)
+        self._successes_needed -= 1
+        if self._in_flight >= int(self._limit) and self._limit < self._max_limit:
+            self._limit = min(self._max_limit, self._limit + self._compute_increase())
+        if tokens is not None and self._tokens is not None:
+            self._tokens.refund(slot.reserved_tokens - tokens)
+        if tokens is not None and slot.estimated_tokens:
+            self._token_ratio += _RATIO_WEIGHT * (tokens / slot.estimated_tokens - self._token_ratio)
 
-    def unsent(self, slot: Slot) -> None:
+    def release(self, slot: Slot) -> None:
         """Release a slot's reservation of the rates, because nothing was sent."""
         if self._requests is not None:
-            self._requests.give(1)
+            self._requests.refund(1)
         if self._tokens is not None:
-            self._tokens.give(slot.reserved)
+            self._tokens.refund(slot.reserved_tokens)
 
-    def overloaded(self, slot: Slot, retry_after: float | None) -> None:
+    def record_overload(self, slot: Slot, retry_after: float | None) -> None:
         """Record that the provider rejected a call, or asked for a pause; the call counts against the rates.
 
         Args:
@@ -228,29 +230,29 @@ class AdaptiveLimit:
         """
         self._throttled += 1
         self._on_overload(slot.sent_at, retry_after)
-        self.hear_overload(slot.sent_at, retry_after)
+        self.apply_overload(slot.sent_at, retry_after)
 
-    def hear_overload(self, sent_at: float, retry_after: float | None) -> None:
+    def apply_overload(self, sent_at: float, retry_after: float | None) -> None:
         """Cut the limit because of a rejected call of this or another process, sent at the given time."""
         if sent_at >= self._cut_at:
-            is_edge = self._round <= 0
-            if is_edge:
-                self._edge = self._limit
-            self._limit = max(1.0, self._limit * (_NEAR if is_edge else _FAR))
-            self._round = int(self._limit)
+            is_at_capacity = self._successes_needed <= 0
+            if is_at_capacity:
+                self._capacity = self._limit
+            self._limit = max(1.0, self._limit * (_SMALL_CUT if is_at_capacity else _LARGE_CUT))
+            self._successes_needed = int(self._limit)
             self._cut_at = self._clock()
         if retry_after:
             self._paused_until = max(self._paused_until, self._clock() + retry_after)
             self._wake()
 
-    def _growth(self) -> float:
+    def _compute_increase(self) -> float:
         """Return the increase of the limit after one successful call."""
-        if self._limit < self._edge * _FAR:
+        if self._limit < self._capacity * _LARGE_CUT:
             return 1.0
-        is_close = self._edge * _NEAR - 1 <= self._limit < self._edge
-        return (_CREEP if is_close else 1.0) / self._limit
+        is_near_capacity = self._capacity * _SMALL_CUT - 1 <= self._limit < self._capacity
+        return (_SLOW_INCREASE if is_near_capacity else 1.0) / self._limit
 
-    async def _enter(self) -> None:
+    async def _acquire(self) -> None:
         while (is_paused := self._clock() < self._paused_until) or self._in_flight >= int(self._limit):
             if is_paused:
                 self._pauses.ensure_open()
@@ -269,33 +271,33 @@ class AdaptiveLimit:
 
         During a pause that the provider asks for, this is done when the pause ends.
         """
-        room = int(self._limit) - self._in_flight
+        free = int(self._limit) - self._in_flight
         if (pause := self._paused_until - self._clock()) > 0:
-            room = len(self._waiting) if self._pauses.is_drained else 0
+            free = len(self._waiting) if self._pauses.is_drained else 0
             if not self._pauses.is_drained:
                 asyncio.get_running_loop().call_later(pause, self._wake)
-        while self._waiting and room > 0:
+        while self._waiting and free > 0:
             future = self._waiting.popleft()
             if not future.done():
                 future.set_result(None)
-                room -= 1
+                free -= 1
 
-    async def _keep_to_rates(self, tokens: int) -> int:
+    async def _wait_for_rates(self, tokens: int) -> int:
         """Wait until the rates and the provider allow a call; return the number of tokens reserved for it."""
-        reserved = math.ceil(tokens * self._truth)
-        taken: list[tuple[Rate, int]] = []
+        reserved_tokens = math.ceil(tokens * self._token_ratio)
+        acquired: list[tuple[Rate, int]] = []
         try:
-            for rate, units in ((self._requests, 1), (self._tokens, reserved)):
+            for rate, units in ((self._requests, 1), (self._tokens, reserved_tokens)):
                 if rate is not None:
                     await rate.take(units)
-                    taken.append((rate, units))
+                    acquired.append((rate, units))
             while (pause := self._paused_until - self._clock()) > 0:  # it may have begun during the wait for rates
                 await self._pauses.sleep(pause)
         except (asyncio.CancelledError, DrainedError):
-            for rate, units in taken:
-                rate.give(units)
+            for rate, units in acquired:
+                rate.refund(units)
             raise
-        return reserved
+        return reserved_tokens
 
 
 class Rate(Protocol):
@@ -304,11 +306,11 @@ class Rate(Protocol):
     async def take(self, units: int) -> None:
         """Wait until the units are available. A cancelled wait takes nothing."""
 
-    def give(self, units: int) -> None:
+    def refund(self, units: int) -> None:
         """Return units that were taken and not spent; a negative number takes more."""
 
 
-class PerMinute:
+class TokenBucket:
     """A token bucket of one second's worth of units that fills evenly, and is full at the start.
 
     A request for more units than the bucket holds waits for a full bucket. The rest becomes a debt, which delays later
@@ -317,45 +319,45 @@ class PerMinute:
 
     def __init__(self, units: int, clock: Callable[[], float], pauses: Pauses) -> None:
         self._pauses = pauses
-        pauses.when_drained(lambda: self._given.set())
-        self._rate = units / _MINUTE
-        self._most = max(1.0, self._rate)
+        pauses.add_drain_listener(lambda: self._refunded.set())
+        self._rate = units / _SECONDS_PER_MINUTE
+        self._size = max(1.0, self._rate)
         self._clock = clock
-        self._level = self._most
-        self._at = clock()
-        self._turn = asyncio.Lock()
+        self._level = self._size
+        self._refilled_at = clock()
+        self._queue = asyncio.Lock()
         self._waiting = 0
-        self._given = asyncio.Event()
+        self._refunded = asyncio.Event()
 
     async def take(self, units: int) -> None:
         """Wait until the units are available, in the order of the requests. A cancelled wait takes nothing."""
         self._waiting += 1
         try:
-            async with self._turn:
-                await self._until_there_are(min(units, self._most))
+            async with self._queue:
+                await self._wait_for_units(min(units, self._size))
                 self._level -= units
         finally:
             self._waiting -= 1
 
-    def give(self, units: int) -> None:
+    def refund(self, units: int) -> None:
         """Return units that were taken and not spent; a negative number takes more."""
-        self._level = self._filled() + units
+        self._level = self._refill() + units
         if self._waiting:
-            self._given.set()  # for waiting calls, the level may exceed the bucket's size
+            self._refunded.set()  # for waiting calls, the level may exceed the bucket's size
         else:
-            self._level = min(self._most, self._level)
+            self._level = min(self._size, self._level)
 
-    async def _until_there_are(self, units: float) -> None:
-        while (lacking := units - self._filled()) > 0:
+    async def _wait_for_units(self, units: float) -> None:
+        while (missing := units - self._refill()) > 0:
             self._pauses.ensure_open()
-            self._given.clear()
+            self._refunded.clear()
             with suppress(TimeoutError):
-                async with asyncio.timeout(max(lacking / self._rate, _NAP)):
-                    await self._given.wait()
+                async with asyncio.timeout(max(missing / self._rate, _MIN_WAIT_SECONDS)):
+                    await self._refunded.wait()
 
-    def _filled(self) -> float:
-        """Return the bucket's current number of units."""
+    def _refill(self) -> float:
+        """Add the units since the last refill, and return the current number."""
         now = self._clock()
-        self._level = max(self._level, min(self._most, self._level + (now - self._at) * self._rate))
-        self._at = now
+        self._level = max(self._level, min(self._size, self._level + (now - self._refilled_at) * self._rate))
+        self._refilled_at = now
         return self._level

@@ -29,8 +29,8 @@ from dialoom.settings import SessionForm
 from .cache import marked, wants_markers
 from .calls import Completion, Request
 from .completions import billed, completion_of, other_model, salvaged
-from .exchange import Exchange, exchanging
-from .failures import classified, status_of
+from .exchange import Exchange, use_exchange
+from .failures import classify_error, get_status
 from .families import EFFORT, SEED, Changes, family_of
 from .sent import (
     OF_ANY_NAME,
@@ -110,14 +110,14 @@ class LiteLLMBackend:
         kind = repr((request.model, request.api_base, form, bool(request.tools), {**parameters.expected, SEED: 0}))
         exchange = Exchange()
         if kind not in self._missing:
-            exchange.compare = functools.partial(self._compared, kind, parameters)
+            exchange.check_body = functools.partial(self._compared, kind, parameters)
         if refused := self._refusal((*changes, *self._missing.get(kind, ()))):
             raise PermanentProviderError(f"{request.model}: {refused}")
         try:
             completion = await self._attempted(litellm, request, form, options, key, exchange)
         except ProviderError as failure:
             failure.changes = described_changes((*changes, *self._missing.get(kind, ())))
-            failure.billed = failure.billed or billed(exchange.answer)
+            failure.billed = failure.billed or billed(exchange.response_text)
             raise
         described = described_changes((*changes, *self._missing.get(kind, ()))), completion.changes
         return replace(completion, changes="; ".join(filter(None, described)) or None)
@@ -144,24 +144,24 @@ class LiteLLMBackend:
         """Send a request and return its reply."""
         try:
             async with asyncio.timeout(request.timeout or self._timeout):
-                with exchanging(exchange):
+                with use_exchange(exchange):
                     reply = await self._answered(litellm, options, key)
-            is_cut = reply.finish_reason == "stop" and _CUT_OFF in (exchange.answer or "")
+            is_cut = reply.finish_reason == "stop" and _CUT_OFF in (exchange.response_text or "")
             return replace(reply, finish_reason="length") if is_cut else reply
         except Exception as error:
             exchange.ensure_accepted(request.model)
             if isinstance(error, ProviderError):
                 raise
-            if (completion := salvaged(exchange.answer, options["model"])) is not None:
+            if (completion := salvaged(exchange.response_text, options["model"])) is not None:
                 return completion
             # The error is not chained, because the original error's message may contain a key.
-            raise self._failure(error, request, form, exchange.answer) from None
+            raise self._failure(error, request, form, exchange.response_text) from None
 
     async def _played(self, litellm: ModuleType, request: Request, key: str) -> Completion:
         """Return the reply of an offline model, which answers in this process."""
-        from .offline_provider import ASKED
+        from .offline_provider import CURRENT_REQUEST
 
-        token = ASKED.set(request)
+        token = CURRENT_REQUEST.set(request)
         try:
             return await self._answered(litellm, self._options(litellm, request, Form.NONE)[0], key)
         except Exception as error:  # LiteLLM would report it as a lost connection
@@ -169,7 +169,7 @@ class LiteLLMBackend:
                 raise PermanentProviderError(f"{request.model}: {error.__context__}") from None
             raise
         finally:
-            ASKED.reset(token)
+            CURRENT_REQUEST.reset(token)
 
     async def _answered(self, litellm: ModuleType, options: dict[str, Any], key: str) -> Completion:
         """Send a request through LiteLLM and return its reply.
@@ -259,8 +259,8 @@ class LiteLLMBackend:
 
     def _failure(self, error: Exception, request: Request, form: Form, answer: str | None) -> ProviderError:
         """Classify an error; a rejected response format is transient, because the next attempt uses another format."""
-        failure = classified(error, request.model, request, answer)
-        if form is Form.NONE or not is_refused(status_of(error), str(error)):
+        failure = classify_error(error, request.model, request, answer)
+        if form is Form.NONE or not is_refused(get_status(error), str(error)):
             return failure
         self._shapes.refuse(request, form)
         reason = str(failure).partition(" - ")[0]
@@ -300,7 +300,7 @@ class EmbeddingBackend:
         try:
             return await self._embedded(request, exchange)
         except ProviderError as failure:
-            failure.billed = billed(exchange.answer, written=0)
+            failure.billed = billed(exchange.response_text, written=0)
             raise
 
     async def _embedded(self, request: Request, exchange: Exchange) -> Completion:
@@ -309,7 +309,7 @@ class EmbeddingBackend:
 
         texts = [message["content"] for message in request.messages]
         try:
-            with exchanging(exchange):
+            with use_exchange(exchange):
                 response = await load_litellm().aembedding(
                     model=self.model,
                     input=texts,
@@ -322,7 +322,7 @@ class EmbeddingBackend:
                 )
         except Exception as error:
             exchange.ensure_accepted(self.model)
-            raise classified(error, self.model, request, exchange.answer) from None
+            raise classify_error(error, self.model, request, exchange.response_text) from None
         try:
             vectors = {each["index"]: each["embedding"] for each in response.data}
             sizes = {unit(vector).size for vector in vectors.values()}

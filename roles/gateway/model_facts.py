@@ -27,10 +27,10 @@ from dialoom.roles.parameters import DEPLOYMENT, TOKENIZER, count_tokens
 from dialoom.settings import Price
 
 from .calls import Completion, Request
-from .failures import too_long
+from .failures import format_too_long
 from .families import family_of, own_name
 from .litellm_backend import is_guessed, load_litellm
-from .secrets import guard
+from .secrets import register_secret
 
 
 def load_env_file(path: Path) -> list[str]:
@@ -74,7 +74,7 @@ def load_env_file(path: Path) -> list[str]:
             raise BindingError(f"{place}: {binding.key} is given twice; leave one out")
         given[binding.key] = binding.value
     for name, value in given.items():
-        guard(name, value)
+        register_secret(name, value)
         os.environ.setdefault(name, value)
     return list(given)
 
@@ -231,7 +231,7 @@ def check_window(request: Request, stated: Mapping[str, int]) -> None:
     most = sum(len(text) * (1 if text.isascii() else 4) for text in request.texts)
     if PER_MESSAGE * len(request.messages) + most > room and (length := counted(request)) > room:
         needed = f"{length:,} tokens by {TOKENIZER}" + (f", and {reply:,} for the reply" if reply else "")
-        raise ContextError(f"{request.model}: not sent, because {too_long(needed, f'{window:,}', request)}")
+        raise ContextError(f"{request.model}: not sent, because {format_too_long(needed, f'{window:,}', request)}")
 
 
 def counted(request: Request) -> int:

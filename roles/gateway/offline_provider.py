@@ -14,10 +14,10 @@ from dialoom.roles import offline
 
 from .calls import Request
 
-ASKED: ContextVar[Request | None] = ContextVar("ASKED", default=None)
+CURRENT_REQUEST: ContextVar[Request | None] = ContextVar("CURRENT_REQUEST", default=None)
 """The current request, with the data that messages do not contain: role, prompt, inputs and tools."""
 
-_NUMBER = re.compile(r"-\d+\Z")
+_ROLE_NUMBER = re.compile(r"-\d+\Z")
 """Number at the end of a role that has the same understudy as the role without it: `answerer-2`."""
 
 
@@ -30,7 +30,7 @@ class OfflineProvider(CustomLLM):
         Raises:
             BadRequestError: Always.
         """
-        raise _not_from_dialoom(call["model"])
+        raise _foreign_call_error(call["model"])
 
     async def acompletion(self, *_args: Any, **call: Any) -> ModelResponse:
         """Answer a call; LiteLLM passes all arguments by name.
@@ -41,9 +41,9 @@ class OfflineProvider(CustomLLM):
         """
         messages: list[dict[str, Any]] = call["messages"]
         options = call.get("optional_params") or {}
-        if (request := ASKED.get()) is None:
-            raise _not_from_dialoom(call["model"])
-        role, tools = _NUMBER.sub("", request.role), request.tools
+        if (request := CURRENT_REQUEST.get()) is None:
+            raise _foreign_call_error(call["model"])
+        role, tools = _ROLE_NUMBER.sub("", request.role), request.tools
         turn = offline.play(
             call["model"],
             messages,
@@ -57,19 +57,23 @@ class OfflineProvider(CustomLLM):
         response: ModelResponse = call["model_response"]
         message = response.choices[0].message
         message.content = turn.words
-        written = _tokens(turn.words)
+        output_tokens = _estimate_tokens(turn.words)
         if turn.calls:
-            made = [Function(name=name, arguments=arguments) for name, arguments in turn.calls]
-            message.tool_calls = [ChatCompletionMessageToolCall(id="", type="function", function=each) for each in made]
-            written += sum(_tokens(name + arguments) for name, arguments in turn.calls)
-        read = sum(_tokens(_shown(each)) for each in messages)
-        read += _tokens(json.dumps(tools, ensure_ascii=False)) if tools else 0
-        usage = Usage(prompt_tokens=read, completion_tokens=written, total_tokens=read + written)
+            functions = [Function(name=name, arguments=arguments) for name, arguments in turn.calls]
+            message.tool_calls = [
+                ChatCompletionMessageToolCall(id="", type="function", function=each) for each in functions
+            ]
+            output_tokens += sum(_estimate_tokens(name + arguments) for name, arguments in turn.calls)
+        input_tokens = sum(_estimate_tokens(_format_message(each)) for each in messages)
+        input_tokens += _estimate_tokens(json.dumps(tools, ensure_ascii=False)) if tools else 0
+        usage = Usage(
+            prompt_tokens=input_tokens, completion_tokens=output_tokens, total_tokens=input_tokens + output_tokens
+        )
         setattr(response, "usage", usage)  # noqa: B010 - LiteLLM declares the field on no class
         return response
 
 
-def _not_from_dialoom(model: str) -> BadRequestError:
+def _foreign_call_error(model: str) -> BadRequestError:
     """Return the error for a call not made by dialoom; LiteLLM re-raises its type unchanged."""
     return BadRequestError(
         f"offline/{model} can only be called by dialoom, which passes it the role and the prompt; use it as a role's "
@@ -79,11 +83,11 @@ def _not_from_dialoom(model: str) -> BadRequestError:
     )
 
 
-def _shown(message: Mapping[str, Any]) -> str:
+def _format_message(message: Mapping[str, Any]) -> str:
     """Return the text of a message that is counted as tokens."""
     calls = message.get("tool_calls")
     return (message.get("content") or "") + (json.dumps(calls, ensure_ascii=False) if calls else "")
 
 
-def _tokens(text: str) -> int:
+def _estimate_tokens(text: str) -> int:
     return -(-len(text) // 4)

@@ -35,7 +35,7 @@ from dialoom.settings import CompiledGraph, GraphMaker, LangChainModel, OwnPlaye
 from .calls import Completion, Request, StatefulTools
 from .completions import ensure_short, without_thinking
 from .graphs import GraphPlayer, ai_message, configuration, graph_reply, reply_of_graph
-from .secrets import redacted
+from .secrets import redact
 from .stateful import LivePlayer, ReplyWithState, SnapshotPlayer, refusal_of
 from .wire import as_sent, read_calls
 
@@ -187,7 +187,7 @@ class CallableBackend:
                 raise TransientProviderError(f"{self.name} did not answer within {request.timeout:g} s") from None
             place = f" [{frames}]" if (frames := users_frames(error)) else ""
             what = ": ".join(filter(None, (type(error).__name__, safe_text(error, str))))
-            message = redacted(f"{self.name} raised {what}{place}")
+            message = redact(f"{self.name} raised {what}{place}")
             is_transient = isinstance(error, TimeoutError | ConnectionError)
             raise (TransientProviderError if is_transient else PermanentProviderError)(message) from error
         try:
@@ -202,7 +202,7 @@ class CallableBackend:
         return reply.after(request, completion) if isinstance(reply, ReplyWithState) else completion
 
     def _failure(self, error: PlayerError) -> PermanentProviderError:
-        return PermanentProviderError(redacted(f"{self.name} {error}"))
+        return PermanentProviderError(redact(f"{self.name} {error}"))
 
 
 async def _without_exit(reply: Callable[[Request], Coroutine[Any, Any, object]], request: Request) -> object:

@@ -15,7 +15,7 @@ from tenacity.wait import wait_random_exponential
 from dialoom.roles.errors import ProviderError, TransientProviderError, UnansweredError
 
 from .availability import Availability, Turn
-from .budget import tokens_spent
+from .budget import sum_tokens
 from .calls import Attempt, Completion, Request
 from .limits import AdaptiveLimit, Pauses
 
@@ -51,7 +51,7 @@ class Attempts(Retrying):
         pauses: The gateway's pauses, used between attempts.
 
     Attributes:
-        made: Number of attempts, including those that do not count.
+        count: Number of attempts, including those that do not count.
         last_error: The error of the last failed attempt.
         billed: The tokens and cost of all unusable replies; `None` for none.
     """
@@ -62,11 +62,11 @@ class Attempts(Retrying):
         def pause(state: RetryCallState) -> float:
             """Return the provider's Retry-After plus a random backoff, which spreads the calls, in seconds."""
             asked = self.last_error.retry_after if self.last_error is not None else None
-            return 0.0 if availability.is_away else (asked or 0.0) + float(backoff(state))
+            return 0.0 if availability.is_unavailable else (asked or 0.0) + float(backoff(state))
 
         super().__init__(
             retry=retry_if_exception_type(TransientProviderError),
-            stop=lambda _state: self._counted >= MAX_ATTEMPTS,
+            stop=lambda _state: self._failure_count >= MAX_ATTEMPTS,
             wait=pause,
             reraise=True,
         )
@@ -74,9 +74,9 @@ class Attempts(Retrying):
         self._availability = availability
         self._pauses = pauses
         self._state = RetryCallState(self, fn=None, args=(), kwargs={})
-        self._begun_at = 0.0
-        self._counted = 0
-        self.made = 0
+        self._started_at = 0.0
+        self._failure_count = 0
+        self.count = 0
         self.last_error: ProviderError | None = None
         self.billed: Completion | None = None
 
@@ -95,22 +95,22 @@ class Attempts(Retrying):
         raise StopAsyncIteration
 
     async def make(
-        self, turn: Turn, send: Awaitable[Completion], failed: Callable[[Attempt], Awaitable[None]]
+        self, turn: Turn, send: Awaitable[Completion], record_failure: Callable[[Attempt], Awaitable[None]]
     ) -> Completion:
         """Make one attempt, and report its result to the limit and to the provider's availability.
 
         Args:
             turn: The attempt's turn.
             send: Sends the request.
-            failed: Records a failed attempt.
+            record_failure: Records a failed attempt.
 
         Raises:
             ProviderError: If the attempt fails.
         """
-        self.made += 1
+        self.count += 1
         started = time.monotonic()
-        if self.made == 1:
-            self._begun_at = self._pauses.now()
+        if self.count == 1:
+            self._started_at = self._pauses.now()
         try:
             completion = await send
         except ProviderError as error:
@@ -119,24 +119,24 @@ class Attempts(Retrying):
                 self.billed = error.billed.plus(self.billed)
             error.billed = self.billed
             if error.is_overload:
-                self._limit.overloaded(turn.slot, error.retry_after)
+                self._limit.record_overload(turn.slot, error.retry_after)
             message = error.raw_message if isinstance(error, UnansweredError) else str(error)
-            await failed(Attempt(self.made, time.monotonic() - started, message, error.retry_after))
-            is_last = self._counted + 1 >= MAX_ATTEMPTS
-            self._counted += self._availability.failed(turn, error, self._begun_at, is_last)
+            await record_failure(Attempt(self.count, time.monotonic() - started, message, error.retry_after))
+            is_last = self._failure_count + 1 >= MAX_ATTEMPTS
+            self._failure_count += self._availability.record_failure(turn, error, self._started_at, is_last)
             raise
-        self._limit.succeeded(turn.slot, tokens_spent(completion))
-        self._availability.answered(turn)
+        self._limit.record_success(turn.slot, sum_tokens(completion))
+        self._availability.record_answer(turn)
         return completion
 
 
-LONGEST = 600.0
+MAX_RETRY_AFTER_SECONDS = 600.0
 """Longest wait for a Retry-After, in seconds; a longer time is an error, or is too long for a run to wait."""
 
-_IN_BODY = re.compile(r'"retryDelay":\s*"(\d+(?:\.\d+)?)s"')  # Google's APIs state it in the body and in no header
+_RETRY_DELAY = re.compile(r'"retryDelay":\s*"(\d+(?:\.\d+)?)s"')  # Google's APIs state it in the body and in no header
 
 
-def retry_after(headers: Mapping[str, str], body: str = "") -> float | None:
+def parse_retry_after(headers: Mapping[str, str], body: str = "") -> float | None:
     """Return the seconds that a response asks to wait; `None` if it states no time.
 
     Args:
@@ -146,19 +146,19 @@ def retry_after(headers: Mapping[str, str], body: str = "") -> float | None:
         body: The response's body.
     """
     values = {name.lower(): value.strip() for name, value in headers.items() if isinstance(value, str)}
-    if (milliseconds := _number(values.get("retry-after-ms", ""))) is not None:
+    if (milliseconds := _parse_number(values.get("retry-after-ms", ""))) is not None:
         return milliseconds / 1000
     value = values.get("retry-after", "")
-    if (seconds := _number(value)) is not None:
+    if (seconds := _parse_number(value)) is not None:
         return seconds
-    if (moment := _moment(value)) is not None:
-        now = _moment(values.get("date", ""))
-        return max(0.0, moment - (time.time() if now is None else now))
-    found = _IN_BODY.search(body)
-    return float(found[1]) if found else None
+    if (date := _parse_date(value)) is not None:
+        now = _parse_date(values.get("date", ""))
+        return max(0.0, date - (time.time() if now is None else now))
+    match = _RETRY_DELAY.search(body)
+    return float(match[1]) if match else None
 
 
-def _number(text: str) -> float | None:
+def _parse_number(text: str) -> float | None:
     try:
         value = float(text)
     except ValueError:
@@ -166,7 +166,7 @@ def _number(text: str) -> float | None:
     return max(0.0, value) if math.isfinite(value) else None
 
 
-def _moment(text: str) -> float | None:
+def _parse_date(text: str) -> float | None:
     try:
         return email.utils.parsedate_to_datetime(text).timestamp()
     except (ValueError, OverflowError):

@@ -39,7 +39,7 @@ from dialoom.roles.restoring import (
 
 from .calls import Completion, PlayerState, Request
 from .retries import Backend
-from .secrets import redacted
+from .secrets import redact
 
 _MOST_OPEN = 1_000
 """Maximum number of player objects kept in memory, one for each role in a conversation; others are recreated when
@@ -133,7 +133,7 @@ def session_of(request: Request) -> Session:
 
 def refusal_of(name: str, error: RefusedPlayerError) -> BindingError:
     """Return the error that stops the run because a player cannot be used for a call."""
-    return BindingError(redacted(f"models: {name} {error}"), setting="models")
+    return BindingError(redact(f"models: {name} {error}"), setting="models")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,9 @@ from .model_facts import provider_of
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
-_MISSING = "otel needs OpenTelemetry, which is not installed: pip install 'dialoom[otel]'"
-_NEEDED = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
-_NANO = 1_000_000_000
+_MISSING_MESSAGE = "otel needs OpenTelemetry, which is not installed: pip install 'dialoom[otel]'"
+_REQUIRED_MODULES = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
+_NANOSECONDS = 1_000_000_000
 
 
 class Tracing:
@@ -45,7 +45,7 @@ class Tracing:
     def __exit__(self, *_: object) -> None:
         self._provider.shutdown()  # sends the remaining spans
 
-    def called(
+    def record_call(
         self,
         request: Request,
         place: CallPlace,
@@ -103,7 +103,7 @@ class Tracing:
         else:
             attributes["error.type"] = type(result).__name__
         known = {name: value for name, value in attributes.items() if value is not None}
-        started = ended - int(latency * _NANO)
+        started = ended - int(latency * _NANOSECONDS)
         span = self._tracer.start_span(
             f"{operation} {request.model}", kind=self._kind, attributes=known, start_time=started
         )
@@ -120,11 +120,11 @@ def check_tracing() -> None:
         BindingError: If it is not installed.
     """
     try:
-        found = [importlib.util.find_spec(name) for name in _NEEDED]
+        specs = [importlib.util.find_spec(name) for name in _REQUIRED_MODULES]
     except ModuleNotFoundError:  # the parent package is missing as well
-        found = [None]
-    if None in found:
-        raise BindingError(_MISSING, setting="otel")
+        specs = [None]
+    if None in specs:
+        raise BindingError(_MISSING_MESSAGE, setting="otel")
 
 
 def open_tracing() -> Tracing:
@@ -139,7 +139,7 @@ def open_tracing() -> Tracing:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
-        raise BindingError(_MISSING, setting="otel") from error
+        raise BindingError(_MISSING_MESSAGE, setting="otel") from error
     # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override these attributes.
     resource = Resource({"service.name": "dialoom", "service.version": __version__})
     provider = TracerProvider(resource=resource.merge(OTELResourceDetector().detect()))

@@ -24,7 +24,7 @@ from dialoom.roles.gateway import Caller
 from dialoom.roles.gateway.calls import SAID
 from dialoom.roles.gateway.players import player_backend
 from dialoom.roles.gateway.retries import Backend
-from dialoom.roles.gateway.secrets import redacted
+from dialoom.roles.gateway.secrets import redact
 from dialoom.roles.players import keeps_state, load_player
 from dialoom.roles.replies import parse_reply, reply_type
 from dialoom.runs.configuration.recipe_checks import graph_of
@@ -137,7 +137,7 @@ class ScenarioContext:
                     self._shown[place] = {} if shown is None else await shown(state)
             except Exception as error:  # of any kind: the player, its database and its driver are the user's own
                 why = f"no answer within {_READING:g} s" if isinstance(error, TimeoutError) else str(error)
-                self._shown[place] = {"no_values": redacted(f"{type(error).__name__}: {why}")}
+                self._shown[place] = {"no_values": redact(f"{type(error).__name__}: {why}")}
         return state | self._shown[place]
 
     def _player(self, model: str) -> Backend:

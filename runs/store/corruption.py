@@ -12,7 +12,7 @@ from types import TracebackType
 from pydantic import ValidationError
 
 from dialoom.errors import Advice, first_problem
-from dialoom.roles.gateway.secrets import redacted
+from dialoom.roles.gateway.secrets import redact
 from dialoom.runs.errors import StoreError, store_error
 
 SIGNS = (
@@ -137,7 +137,7 @@ def _cause(error: BaseException) -> str:
         text = f"{type(error).__name__}: {error}"
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    return redacted(" ".join(text.split()))[:300] + where
+    return redact(" ".join(text.split()))[:300] + where
 
 
 def _looked_through(path: Path) -> str | None:

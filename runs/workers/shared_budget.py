@@ -174,14 +174,14 @@ class LeasedAccount(Account):
                 try:
                     self.reserve(expected)
                 except BudgetError:
-                    if self._refused is not None:
+                    if self._refusal is not None:
                         raise
                 else:
                     return
                 try:
                     self._granted += await self._lend(expected, self.state)
                 except BudgetError as error:
-                    self._refused = error
+                    self._refusal = error
                     raise
 
     def reserve(self, expected: Spend) -> None:
@@ -190,8 +190,8 @@ class LeasedAccount(Account):
         Raises:
             BudgetError: If the spend exceeds the rest of the share; then `claim` must be used.
         """
-        if self._refused is not None:
-            raise BudgetError(str(self._refused), setting=self._refused.setting)
+        if self._refusal is not None:
+            raise BudgetError(str(self._refusal), setting=self._refusal.setting)
         rest = self._rest
         if any(getattr(expected, name) > getattr(rest, name) + _TOLERANCE for name in self._bounded):
             raise BudgetError("this gateway's share of the budget is used up")

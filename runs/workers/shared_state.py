@@ -13,9 +13,9 @@ from typing import Any
 
 from dialoom.roles import CallPlace, Completion, DrainedError, PermanentProviderError
 from dialoom.roles.gateway import Request
-from dialoom.roles.gateway.budget import Account, HearOverload, Place, Spend
+from dialoom.roles.gateway.budget import Account, Endpoint, OverloadListener, Spend
 from dialoom.roles.gateway.cache import ResponseCache, cache_key, is_kept
-from dialoom.roles.gateway.limits import Pauses, PerMinute, Rate
+from dialoom.roles.gateway.limits import Pauses, Rate, TokenBucket
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.connections import open_for_reading
 from dialoom.runs.store.transfer import LENT, Transfer, pack_common
@@ -32,7 +32,7 @@ FailedCall = tuple[str, Exception]
 """The name of the worker whose common call failed, with the error."""
 
 
-Overload = tuple[Place, float, float | None]
+Overload = tuple[Endpoint, float, float | None]
 """The notice that another worker's call was rejected by a rate limit or because of overload.
 
 It consists of the model and the address that serves it, the seconds since the call was sent, and the wait in seconds
@@ -78,24 +78,24 @@ class SharedState(SharedBudget):
     def __init__(self, path: Path, budget: Budget, spent: Spend, gateways: int, cache: Path | None) -> None:
         super().__init__(budget, spent, gateways)
         self._path = path
-        self._rates: dict[tuple[Place, str], PerMinute] = {}
+        self._rates: dict[tuple[Endpoint, str], TokenBucket] = {}
         self._pauses = Pauses()
         self._cache = None if cache is None else ResponseCache(cache)
         self._common_calls: OrderedDict[str, tuple[str, Transfer]] = OrderedDict()
         self._pending: dict[str, _PendingCall] = {}
         self._refused_calls: dict[str, FailedCall] = {}
-        self._overloads: deque[tuple[int, str, Place, float, float | None]] = deque(maxlen=_MAX_NOTICES)
+        self._overloads: deque[tuple[int, str, Endpoint, float, float | None]] = deque(maxlen=_MAX_NOTICES)
         self._number = 0
 
-    async def take_units(self, place: Place, kind: str, per_minute: int, units: int) -> None:
+    async def take_units(self, place: Endpoint, kind: str, per_minute: int, units: int) -> None:
         """Wait until a model's rate limit allows this many units."""
         await self._get_rate(place, kind, per_minute).take(units)
 
-    async def return_units(self, place: Place, kind: str, per_minute: int, units: int) -> None:
+    async def return_units(self, place: Endpoint, kind: str, per_minute: int, units: int) -> None:
         """Give back units that were taken but not spent; a negative number takes more."""
-        self._get_rate(place, kind, per_minute).give(units)
+        self._get_rate(place, kind, per_minute).refund(units)
 
-    async def report_overload(self, worker: str, place: Place, age: float, retry_after: float | None) -> None:
+    async def report_overload(self, worker: str, place: Endpoint, age: float, retry_after: float | None) -> None:
         """Notify all other workers of a rejected call."""
         now = time.monotonic()
         until = None if retry_after is None else now + retry_after
@@ -190,9 +190,9 @@ class SharedState(SharedBudget):
             pending.error = error
             pending.is_over.set()
 
-    def _get_rate(self, place: Place, kind: str, per_minute: int) -> PerMinute:
+    def _get_rate(self, place: Endpoint, kind: str, per_minute: int) -> TokenBucket:
         if (place, kind) not in self._rates:
-            self._rates[place, kind] = PerMinute(per_minute, time.monotonic, self._pauses)
+            self._rates[place, kind] = TokenBucket(per_minute, time.monotonic, self._pauses)
         return self._rates[place, kind]
 
 
@@ -203,7 +203,7 @@ def _mark_as_lent(transfer: Transfer) -> Transfer:
 
 
 class SharedGateway:
-    """A worker's access to the shared state; see `Sharing`.
+    """A worker's access to the shared state; see `Coordinator`.
 
     Args:
         shared_state: The shared state.
@@ -216,7 +216,7 @@ class SharedGateway:
         self._worker = worker
         self._store = store
         self._account: LeasedAccount | None = None
-        self._on_overload: HearOverload = lambda _place, _age, _pause: None
+        self._on_overload: OverloadListener = lambda _place, _age, _pause: None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def process_notices(self) -> None:
@@ -242,19 +242,19 @@ class SharedGateway:
         )
         return self._account
 
-    def rate(self, place: Place, kind: str, units: int, pauses: Pauses) -> Rate:
+    def rate(self, place: Endpoint, kind: str, units: int, pauses: Pauses) -> Rate:
         """Return a model's rate limit per minute, of requests or of tokens."""
         return _SharedRate(self, self._shared_state, place, kind, units, pauses)
 
-    def overloaded(self, place: Place, age: float, retry_after: float | None) -> None:
+    def announce_overload(self, place: Endpoint, age: float, retry_after: float | None) -> None:
         """Notify all other workers of a rejected call."""
         self.send(self._shared_state.report_overload(self._worker, place, age, retry_after))
 
-    def listen(self, hear: HearOverload) -> None:
+    def listen(self, hear: OverloadListener) -> None:
         """Set the function that is called for other workers' rejected calls."""
         self._on_overload = hear
 
-    async def is_made(self, key: str) -> bool:
+    async def has_reply(self, key: str) -> bool:
         """Return whether this worker's file has a common call; if not, this worker should make the call."""
         found = await self._shared_state.find_common_call(self._worker, key)
         if found is None:
@@ -264,11 +264,11 @@ class SharedGateway:
             return True
         raise found[1]
 
-    async def made(self, key: str) -> None:
+    async def announce_reply(self, key: str) -> None:
         """Report to the shared state that a common call is in this worker's file."""
         await self._shared_state.add_common_call(self._worker, key, self._store.leases.common(key))
 
-    async def failed(self, key: str, error: Exception | None) -> None:
+    async def announce_failure(self, key: str, error: Exception | None) -> None:
         """Report to the shared state that a common call has failed."""
         await self._shared_state.fail_common_call(self._worker, key, error)
 
@@ -306,7 +306,7 @@ class _SharedRate:
         self,
         gateway: SharedGateway,
         shared_state: SharedState,
-        place: Place,
+        place: Endpoint,
         kind: str,
         per_minute: int,
         pauses: Pauses,
@@ -316,7 +316,7 @@ class _SharedRate:
         self._rate_arguments = (place, kind, per_minute)
         self._pauses = pauses
         self._drained = asyncio.Event()
-        pauses.when_drained(self._drained.set)
+        pauses.add_drain_listener(self._drained.set)
 
     async def take(self, units: int) -> None:
         """Wait until the units are available.
@@ -338,11 +338,11 @@ class _SharedRate:
             drained.cancel()
         await asking
 
-    def give(self, units: int) -> None:
-        """Give back units that were taken but not spent; a negative number takes more."""
+    def refund(self, units: int) -> None:
+        """Return units that were taken but not spent; a negative number takes more."""
         if units:
             self._gateway.send(self._shared_state.return_units(*self._rate_arguments, units))
 
     def _return_when_granted(self, request: asyncio.Future[None], units: int) -> None:
         if not request.cancelled() and request.exception() is None:
-            self.give(units)
+            self.refund(units)

@@ -21,8 +21,8 @@ from dialoom.personas.profile import HALVES
 from dialoom.prompts import Prompt, PromptError
 from dialoom.roles import score_type
 from dialoom.roles.gateway.completions import MOST_LETTERS
-from dialoom.roles.gateway.failures import classified
-from dialoom.roles.gateway.retries import LONGEST
+from dialoom.roles.gateway.failures import classify_error
+from dialoom.roles.gateway.retries import MAX_RETRY_AFTER_SECONDS
 from dialoom.roles.replies import parse_reply
 from dialoom.runs.errors import RunError
 from dialoom.text import well_formed
@@ -59,7 +59,7 @@ def test_retry_after_is_capped() -> None:
         status_code = 429
         litellm_response_headers = {"retry-after": "1e9"}
 
-    assert getattr(classified(Busy("slow down"), "openai/m"), "retry_after", None) == LONGEST
+    assert getattr(classify_error(Busy("slow down"), "openai/m"), "retry_after", None) == MAX_RETRY_AFTER_SECONDS
 
 
 def test_oversized_reply_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ import dialoom
 from dialoom.roles import Completion, ProviderError, TransientProviderError, Verdict, score_type
 from dialoom.roles.gateway.completions import kept_text, read_reply, without_thinking
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend
-from dialoom.roles.gateway.retries import LONGEST
+from dialoom.roles.gateway.retries import MAX_RETRY_AFTER_SECONDS
 from dialoom.roles.replies import parse_reply
 from tests.hostile.replies import play
 from tests.invented import ALARM, BOTH, PROFILE, write_release
@@ -210,7 +210,7 @@ def check_answer(provider: Provider, runner: asyncio.Runner, model: str, hostile
         str(error).encode()
         assert len(str(error)) < 2_000
         pause = error.retry_after if isinstance(error, TransientProviderError) else None
-        assert pause is None or 0 <= pause <= LONGEST
+        assert pause is None or 0 <= pause <= MAX_RETRY_AFTER_SECONDS
     else:
         assert hostile.status == 200
         assert isinstance(kept, Completion)
@@ -241,7 +241,7 @@ def check_run(provider: Provider, folder: Path, hostile: Response) -> None:
     provider.hostile = hostile
     player = dialoom.Model("openai/gpt-4o-mini", api_base=provider.url)
     with pytest.MonkeyPatch.context() as patch:  # the model's pauses use the real clock
-        patch.setattr("dialoom.roles.gateway.retries.LONGEST", 0.01)
+        patch.setattr("dialoom.roles.gateway.retries.MAX_RETRY_AFTER_SECONDS", 0.01)
         run = play(Path(tempfile.mkdtemp(dir=folder)), user=user, assistant=player)
     status = run.status()
     assert (status.done, status.failed + status.pending) in ((2, 1), (3, 0))

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import pytest
 
 import dialoom
-from dialoom.roles.gateway.secrets import redacted
+from dialoom.roles.gateway.secrets import redact
 from dialoom.runs.configuration.trust import Trust, player_references
 from dialoom.runs.errors import TrustError
 from tests.conftest import ROOT, Command
@@ -310,7 +310,7 @@ FORMS = {
 @pytest.mark.parametrize("written", FORMS.values(), ids=FORMS)
 def test_key_is_removed_in_every_form(monkeypatch: pytest.MonkeyPatch, written: str) -> None:
     monkeypatch.setenv("STRANGE_API_KEY", KEY)
-    redacted_text = redacted(f"{UNCHANGED}: {written}: bye")
+    redacted_text = redact(f"{UNCHANGED}: {written}: bye")
     assert redacted_text.startswith(f"{UNCHANGED}: ")
     assert redacted_text.endswith(": bye")
     assert "[STRANGE_API_KEY]" in redacted_text
@@ -324,12 +324,12 @@ def test_parts_of_paths_and_addresses_are_not_redacted(monkeypatch: pytest.Monke
     file.touch()
     monkeypatch.setenv("SOME_CREDENTIALS", str(file))
     monkeypatch.setenv("HOOK_TOKEN", "https://docs.example.com/hook/17")
-    assert redacted(f"{tmp_path / 'run.db'}: {UNCHANGED}") == f"{tmp_path / 'run.db'}: {UNCHANGED}"
-    assert redacted(f"at {file}") == "at [SOME_CREDENTIALS]"
+    assert redact(f"{tmp_path / 'run.db'}: {UNCHANGED}") == f"{tmp_path / 'run.db'}: {UNCHANGED}"
+    assert redact(f"at {file}") == "at [SOME_CREDENTIALS]"
 
 
 def test_long_error_is_searched_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STRANGE_API_KEY", KEY)
-    text = redacted("x" * 50_000 + " " + "x" * 50_000 + f" {KEY} " + "y" * 10_000_000)
+    text = redact("x" * 50_000 + " " + "x" * 50_000 + f" {KEY} " + "y" * 10_000_000)
     assert len(text) < 300_000
     assert "[STRANGE_API_KEY]" in text

@@ -23,7 +23,7 @@ from dialoom.cli.setting_flags import CallCommand, RunCommand
 from dialoom.cli.terminal import say, say_json
 from dialoom.inputs import MOST_YAML_BYTES, read_text
 from dialoom.roles.gateway.litellm_backend import tune_process
-from dialoom.roles.gateway.secrets import redacted
+from dialoom.roles.gateway.secrets import redact
 from dialoom.runs.configuration.recipes import is_file_spec, is_study
 from dialoom.runs.control import Event, NodeMessage, Notice, Planned
 from dialoom.runs.errors import FATAL, Fault, RunError, fault_of
@@ -310,8 +310,8 @@ def _error_text(error: Exception) -> str:
     """
     if isinstance(error, _OF_THE_LINE) or fault_of(error) is not Fault.BUG:
         return worded(error)
-    say(redacted("".join(traceback.format_exception(error, limit=-_FRAMES))), err=True, nl=False)
-    return redacted(f"unexpected {type(error).__name__}: {error}")
+    say(redact("".join(traceback.format_exception(error, limit=-_FRAMES))), err=True, nl=False)
+    return redact(f"unexpected {type(error).__name__}: {error}")
 
 
 def _complete() -> None:

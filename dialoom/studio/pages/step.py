@@ -10,7 +10,7 @@ from typing import Any
 from nicegui import ui
 
 from dialoom.errors import DialoomError
-from dialoom.roles.gateway.secrets import redacted
+from dialoom.roles.gateway.secrets import redact
 from dialoom.runs.errors import Fault, fault_of
 from dialoom.runs.report.health import Health
 from dialoom.runs.stepping import Difference
@@ -137,7 +137,7 @@ class StepPage:
             self._show_error(error)
         except Exception as error:  # a node of an unfinished recipe may raise any error
             unexpected = f"unexpected {type(error).__name__}: " if fault_of(error) is Fault.BUG else ""
-            self._show_error(DialoomError(redacted(f"{unexpected}{error}")))
+            self._show_error(DialoomError(redact(f"{unexpected}{error}")))
         else:
             for field in used:
                 field.discard_draft()

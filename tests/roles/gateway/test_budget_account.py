@@ -160,7 +160,7 @@ def test_spending_before_a_resume_counts() -> None:
 async def test_idle_waits_for_calls_in_flight() -> None:
     account = Account(Budget())
     account.reserve(Spend(1))
-    waiting = asyncio.create_task(account.idle())
+    waiting = asyncio.create_task(account.wait_until_idle())
     await asyncio.sleep(0)
     assert not waiting.done()
     account.settle(Spend(1), Spend(1))

@@ -15,7 +15,7 @@ import pytest
 import dialoom
 from dialoom import Run
 from dialoom.roles import ContextError, PermanentProviderError, ProviderError, TransientProviderError
-from dialoom.roles.gateway.exchange import HANDLER, MOST_REDIRECTS
+from dialoom.roles.gateway.exchange import HANDLER_VARIABLE, MAX_REDIRECTS
 from dialoom.roles.gateway.gateway import GatewaySettings
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm
 from tests.conftest import Command
@@ -59,7 +59,7 @@ async def test_compressed_answer_of_a_busy_server_is_retried() -> None:
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("status", [200, 500])
 async def test_endless_answer_is_refused(model: str, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dialoom.roles.gateway.exchange.MOST_BYTES", MIB)
+    monkeypatch.setattr("dialoom.roles.gateway.exchange.MAX_RESPONSE_BYTES", MIB)
     endless = Response(status, raw=bytes(MIB // 4), is_endless=True)
     with serving(lambda _body, _number: endless) as server:
         with pytest.raises(PermanentProviderError, match="larger than 1,048,576 bytes"):
@@ -117,10 +117,10 @@ async def test_redirect_to_another_server_is_refused(model: str, status: int) ->
 @pytest.mark.parametrize("model", MODELS)
 async def test_redirect_within_the_server_is_followed(model: str) -> None:
     moved = Response(308, headers={"Location": "/v2/chat"})
-    with serving(lambda _body, number: moved if number <= MOST_REDIRECTS else completion("heron")) as server:
+    with serving(lambda _body, number: moved if number <= MAX_REDIRECTS else completion("heron")) as server:
         assert (await ask(request(server.url, model))).text == "heron"
-        assert server.paths[1:] == ["/v2/chat"] * MOST_REDIRECTS
-        assert server.requests == server.requests[:1] * (MOST_REDIRECTS + 1)
+        assert server.paths[1:] == ["/v2/chat"] * MAX_REDIRECTS
+        assert server.requests == server.requests[:1] * (MAX_REDIRECTS + 1)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -400,9 +400,9 @@ async def test_handler_is_chosen_only_for_calls_of_dialoom(
 
     If the environment variable is set, it decides for all calls.
     """
-    monkeypatch.delenv(HANDLER, raising=False)
+    monkeypatch.delenv(HANDLER_VARIABLE, raising=False)
     if setting is not None:
-        monkeypatch.setenv(HANDLER, setting)
+        monkeypatch.setenv(HANDLER_VARIABLE, setting)
     with serving(lambda _body, _number: completion("heron")) as server:
         await ask(request(server.url))
         await load_litellm().acompletion(
@@ -411,7 +411,7 @@ async def test_handler_is_chosen_only_for_calls_of_dialoom(
         await ask(request(server.url))
         is_of_openai = ["x-stainless-lang" in headers for headers in server.headers]
     assert is_of_openai == expected
-    assert os.environ.get(HANDLER) == setting
+    assert os.environ.get(HANDLER_VARIABLE) == setting
 
 
 CALLS = [{"id": "7", "type": "function", "function": {"name": "look", "arguments": "{}"}}]

@@ -18,7 +18,7 @@ from dialoom.roles import BindingError, ModelBinding, PermanentProviderError
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm
 from dialoom.roles.gateway.model_facts import check_keys
-from dialoom.roles.gateway.secrets import redacted
+from dialoom.roles.gateway.secrets import redact
 from tests.conftest import Command
 from tests.invented import write_release
 from tests.processes import Started
@@ -109,19 +109,19 @@ def test_unreadable_env_file_is_an_error(tmp_path: Path) -> None:
 def test_key_like_text_is_removed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DIALOOM_TEST_KEY", 'quo"ted-abcdefgh')
     monkeypatch.setenv("DIALOOM_TEST_PASSWORD", "9f.8e.7d.6c.abc")
-    assert "abc" not in redacted(text)
+    assert "abc" not in redact(text)
 
 
 @pytest.mark.parametrize("after", [">", "> 'refused'"])
 def test_secret_is_removed_to_its_last_character(after: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DIALOOM_TEST_PASSWORD", "9f.8e.7d.6c.!?")
-    assert redacted(f"<9f.8e.7d.6c.!?{after}") == f"<[DIALOOM_TEST_PASSWORD]{after}"
+    assert redact(f"<9f.8e.7d.6c.!?{after}") == f"<[DIALOOM_TEST_PASSWORD]{after}"
 
 
 @pytest.mark.parametrize("written", ["%{:02x}", "%{:02X}", "\\u{:04x}", "{:02x}"])
 def test_encoded_secret_is_removed(written: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DIALOOM_TEST_PASSWORD", secret := "9f.8e-7d:6c/!?")
-    assert redacted(f"<{''.join(written.format(ord(letter)) for letter in secret)}>") == "<[DIALOOM_TEST_PASSWORD]>"
+    assert redact(f"<{''.join(written.format(ord(letter)) for letter in secret)}>") == "<[DIALOOM_TEST_PASSWORD]>"
 
 
 @pytest.mark.parametrize("write", [str, lambda address: json.dumps(address)[1:-1], lambda address: quote(address, "")])
@@ -129,7 +129,7 @@ def test_secret_address_is_removed_to_its_last_character(
     write: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DIALOOM_TEST_TOKEN", address := 'https://hooks.test/"abc"')
-    assert redacted(f"<{write(address)}>") == "<[DIALOOM_TEST_TOKEN]>"
+    assert redact(f"<{write(address)}>") == "<[DIALOOM_TEST_TOKEN]>"
 
 
 def contents(folder: Path) -> dict[str, bytes]:

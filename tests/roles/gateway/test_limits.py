@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialoom.roles.gateway.limits import AdaptiveLimit, LimitState
-from dialoom.roles.gateway.retries import retry_after
+from dialoom.roles.gateway.retries import parse_retry_after
 from tests.server import http_date
 from tests.virtual_time import now, passing
 
@@ -58,9 +58,9 @@ async def serve(provider: Provider, limit: AdaptiveLimit, calls: int, concurrenc
             for attempt in range(1_000):
                 async with limit.slot() as slot:
                     if answered := await provider.ask():
-                        limit.succeeded(slot)
+                        limit.record_success(slot)
                     else:
-                        limit.overloaded(slot, None)
+                        limit.record_overload(slot, None)
                     if now() > provider.settled:
                         provider.limits.append(limit.state.limit)
                 if answered:
@@ -120,7 +120,7 @@ def test_calls_sent_before_a_reduction_do_not_reduce_the_limit_again() -> None:
         async def call() -> None:
             async with limit.slot() as slot:
                 await asyncio.sleep(1)
-                limit.overloaded(slot, None)
+                limit.record_overload(slot, None)
 
         await asyncio.gather(*(call() for _ in range(16)))
         return limit.state
@@ -138,7 +138,7 @@ def test_nothing_is_sent_during_a_retry_after() -> None:
                 sent.append(slot.sent_at)
                 await asyncio.sleep(0.5)
                 if number == 0:
-                    limit.overloaded(slot, 3600)
+                    limit.record_overload(slot, 3600)
 
         tasks = [asyncio.create_task(call(number)) for number in range(20)]
         await asyncio.sleep(2)
@@ -202,7 +202,7 @@ class Talk:
                 async with limit.slot(self.estimate) as slot:
                     self.sent.append(slot.sent_at)
                     await asyncio.sleep(self.seconds)
-                    limit.succeeded(slot, self.takes)
+                    limit.record_success(slot, self.takes)
 
         await asyncio.gather(*(speak() for _ in range(self.concurrency)))
 
@@ -240,8 +240,8 @@ def test_sequential_calls_wait_for_exactly_the_tokens_taken(tpm: int, calls: lis
             async with limit.slot(estimate) as slot:
                 paid = spent * 60 / tpm
                 assert paid - max(1, 60 / tpm) - 0.001 <= now() <= paid + 0.01 * len(calls)
-                limit.succeeded(slot, took)
-                spent += slot.reserved if took is None else took
+                limit.record_success(slot, took)
+                spent += slot.reserved_tokens if took is None else took
 
     passing(play())
 
@@ -252,7 +252,7 @@ def test_call_that_was_not_sent_uses_no_rate() -> None:
 
         async def call() -> None:
             async with limit.slot(tokens=10) as slot:
-                limit.unsent(slot)
+                limit.release(slot)
 
         await asyncio.gather(*(call() for _ in range(100)))
         return now()
@@ -268,7 +268,7 @@ def test_reply_with_fewer_tokens_than_reserved_releases_the_next_call() -> None:
             async with limit.slot(tokens=600) as slot:
                 sent.append(slot.sent_at)
                 await asyncio.sleep(5)
-                limit.succeeded(slot, 40)
+                limit.record_success(slot, 40)
 
         await asyncio.gather(call(), call())
         return sent
@@ -338,11 +338,11 @@ def test_no_slot_is_lost_or_given_twice(most: int, calls: list[tuple[str, int, i
                 try:
                     await asyncio.sleep(duration)
                     if outcome == "answered":
-                        limit.succeeded(slot)
+                        limit.record_success(slot)
                     elif outcome == "raises":
                         raise ValueError("the caller's own")
                     else:
-                        limit.overloaded(slot, 7 if outcome == "paused" else None)
+                        limit.record_overload(slot, 7 if outcome == "paused" else None)
                 finally:
                     in_flight -= 1
 
@@ -393,7 +393,7 @@ def test_lowered_limit_holds_for_later_calls() -> None:
                     highest = max(highest, limit.state.in_flight)
                 await asyncio.sleep(duration)
                 if is_rejected:
-                    limit.overloaded(slot, None)
+                    limit.record_overload(slot, None)
 
         first = [call(1 + number / 10, is_rejected=number == 0) for number in range(8)]
         await asyncio.gather(*first, *(call(1, is_rejected=False) for _ in range(20)))
@@ -421,15 +421,15 @@ def test_lowered_limit_holds_for_later_calls() -> None:
     ],
 )
 def test_retry_after_headers_are_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
-    assert retry_after(headers) == seconds
+    assert parse_retry_after(headers) == seconds
 
 
 def test_retry_after_date_without_a_server_clock_uses_the_local_clock() -> None:
-    found = retry_after({"retry-after": http_date(100)})
+    found = parse_retry_after({"retry-after": http_date(100)})
     assert found is not None and 90 < found <= 100
 
 
 def test_retry_delay_in_a_body_is_read_and_a_header_wins() -> None:
     body = '{"details": [{"@type": "RetryInfo", "retryDelay": "34.5s"}]}'
-    assert retry_after({}, body) == 34.5
-    assert retry_after({"retry-after": "1"}, body) == 1.0
+    assert parse_retry_after({}, body) == 34.5
+    assert parse_retry_after({"retry-after": "1"}, body) == 1.0

@@ -126,7 +126,7 @@ def test_spans_reach_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.server_address[1]}")
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
         with open_tracing() as tracing:
-            tracing.called(make_request("offline/attentive"), make_place(), Completion("Good morning."), 1, 0.5)
+            tracing.record_call(make_request("offline/attentive"), make_place(), Completion("Good morning."), 1, 0.5)
         collector.shutdown()
         thread.join()
     ((path, body),) = received
