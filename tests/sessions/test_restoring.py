@@ -490,9 +490,16 @@ def test_one_object_serves_people_roles_and_runs_like_separate_objects(kind: typ
     assert [talks("first", shared), talks("second", shared)] == [right, right]
 
 
-def test_graphs_that_share_a_store_do_not_see_each_others_items(tmp_path: Path) -> None:
+class SynchronousStore(InMemoryStore):
+    """A store without asynchronous methods."""
+
+    async def abatch(self, ops: Any) -> Any:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("store", [InMemoryStore(), SynchronousStore()], ids=["asynchronous", "synchronous"])
+def test_graphs_that_share_a_store_do_not_see_each_others_items(store: BaseStore, tmp_path: Path) -> None:
     """This holds while one person's conversations are played concurrently."""
-    store = InMemoryStore()
 
     def counting(state: MessagesState, config: RunnableConfig, *, store: BaseStore) -> dict[str, Any]:
         space = ("calls", config["configurable"]["user_id"])
