@@ -41,8 +41,8 @@ with contextlib.suppress(ImportError):  # the environments of single large depen
     # set `derandomize=False` to search for others.
     settings.load_profile("no-deadline")
 
-_STATE = pytest.StashKey[str]()
-_LITELLM_STAYS = threading.Event()
+_STATE_FOLDER = pytest.StashKey[str]()
+_LITELLM_IS_FROZEN = threading.Event()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     gc.set_threshold(20_000, 20, 50)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    config.stash[_STATE] = os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="dialoom-state-")
+    config.stash[_STATE_FOLDER] = os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="dialoom-state-")
 
 
 def pytest_collection_finish() -> None:
@@ -62,8 +62,8 @@ def pytest_collection_finish() -> None:
 
 def pytest_runtest_logfinish() -> None:
     """Exempt LiteLLM's objects, too, once the first test has imported it: they are as many again."""
-    if "litellm" in sys.modules and not _LITELLM_STAYS.is_set():
-        _LITELLM_STAYS.set()
+    if "litellm" in sys.modules and not _LITELLM_IS_FROZEN.is_set():
+        _LITELLM_IS_FROZEN.set()
         _freeze_objects()
 
 
@@ -74,7 +74,7 @@ def _freeze_objects() -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove the state folder."""
-    shutil.rmtree(config.stash[_STATE], ignore_errors=True)
+    shutil.rmtree(config.stash[_STATE_FOLDER], ignore_errors=True)
 
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -82,7 +82,7 @@ MadeOnce = Callable[..., Path]
 
 
 @pytest.fixture(autouse=True)
-def _no_imports_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _forget_imports_after_test(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Forget after each test the modules imported from temporary folders and examples: they share names (`shop`)."""
     yield
     _forget_imports(tmp_path_factory.getbasetemp())
@@ -111,16 +111,16 @@ def made_once(
     arguments. For runs that many tests start from. The test's folder is returned; modules in it can be imported.
     """
 
-    def put(make: Callable[..., object], *given: Hashable) -> Path:
-        if (make, given) not in _made_folders:
+    def put(make: Callable[..., object], *arguments: Hashable) -> Path:
+        if (make, arguments) not in _made_folders:
             folder = tmp_path_factory.mktemp("made")
-            make(command_in(folder), folder, *given)
+            make(command_in(folder), folder, *arguments)
             _forget_imports(folder)
-            _made_folders[make, given] = folder
+            _made_folders[make, arguments] = folder
         shutil.copytree(
-            _made_folders[make, given], tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
+            _made_folders[make, arguments], tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
         )
-        _copy_run_records(_made_folders[make, given], tmp_path)
+        _copy_run_records(_made_folders[make, arguments], tmp_path)
         sys.path.insert(0, str(tmp_path))
         return tmp_path
 
@@ -129,10 +129,10 @@ def made_once(
 
 def _copy_run_records(made: Path, copy: Path) -> None:
     """Copy what dialoom's state folder records about runs in one folder for their copies in another."""
-    given = Path(os.environ["XDG_STATE_HOME"]) / "dialoom" / "given.jsonl"
-    if given.exists():
-        lines = [line for line in given.read_text().splitlines(keepends=True) if str(made) in line]
-        with given.open("a") as file:
+    records = Path(os.environ["XDG_STATE_HOME"]) / "dialoom" / "given.jsonl"
+    if records.exists():
+        lines = [line for line in records.read_text().splitlines(keepends=True) if str(made) in line]
+        with records.open("a") as file:
             file.write("".join(line.replace(str(made), str(copy)) for line in lines))
 
 
@@ -154,11 +154,11 @@ def command_in(folder: Path) -> Command:
         with pytest.MonkeyPatch.context() as patch:
             for name, value in (variables or {}).items():
                 patch.setenv(name, value)
-            needs_process = env is not None or input is not None or _in_a_loop()
+            needs_process = env is not None or input is not None or _is_in_event_loop()
             done = (
-                _in_new_process(command, folder, env, input or "")
+                _run_in_new_process(command, folder, env, input or "")
                 if needs_process
-                else _in_this_process(command, folder)
+                else _run_in_this_process(command, folder)
             )
         assert code is None or done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
@@ -179,7 +179,7 @@ def _forget_imports(folder: Path) -> None:
             del sys.modules[name]
 
 
-def _in_new_process(
+def _run_in_new_process(
     command: list[str], folder: Path, environment: Mapping[str, str] | None, text: str
 ) -> subprocess.CompletedProcess[str]:
     with Started(folder, *command, environment=environment) as process:
@@ -187,7 +187,7 @@ def _in_new_process(
         return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
-def _in_this_process(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+def _run_in_this_process(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     out, err = io.StringIO(), io.StringIO()
     code, arguments = 0, sys.argv
     sys.argv = ["dialoom", *command]
@@ -205,7 +205,7 @@ def _in_this_process(command: list[str], folder: Path) -> subprocess.CompletedPr
     return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
 
 
-def _in_a_loop() -> bool:
+def _is_in_event_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -93,7 +93,7 @@ open("codes.json", "w").write(json.dumps([codes, written]))
 """
 """Runs commands; a positive number kills it at that write, 0 counts the writes."""
 
-_QUIET = -1
+_NO_KILL = -1
 """In place of that number: neither kill nor count."""
 
 
@@ -105,16 +105,16 @@ class Case:
         before: The commands that prepare its input.
         command: The command.
         after: The commands that complete its work after a kill.
-        made: The command that writes the result, `out`, which is compared.
-        ends: The write at which `before` is itself killed; 0 for none.
+        export: The command that writes the result, `out`, which is compared.
+        killed_at_write: The write at which `before` is itself killed; 0 for none.
         has_workers: Whether the commands use workers.
     """
 
     before: list[list[str]]
     command: list[str]
     after: list[list[str]]
-    made: list[str]
-    ends: int = 0
+    export: list[str]
+    killed_at_write: int = 0
     has_workers: bool = False
 
 
@@ -128,7 +128,7 @@ _EXPORT = ["export", "run.db", "-o", "out"]
 
 CASES = {
     "run": Case([], _RUN, [_RESUME], _EXPORT),
-    "resume": Case([_RUN], _RESUME, [_RESUME], _EXPORT, ends=60),
+    "resume": Case([_RUN], _RESUME, [_RESUME], _EXPORT, killed_at_write=60),
     "judge": Case([_RUN], _JUDGE, [_JUDGE], [*_EXPORT, "--judging", "again"]),
     "retry": Case([_RUN], _RETRY, [_RESUME], _EXPORT),
     "review": Case([_RUN], _REVIEW, [_REVIEW], [*_EXPORT, "--judging", "looked"]),
@@ -142,7 +142,7 @@ class Failure(Exception):
 
 
 def run_commands(
-    folder: Path, commands: list[list[str]], last: int = _QUIET, share: int = 0, has_workers: bool = False
+    folder: Path, commands: list[list[str]], kill_at: int = _NO_KILL, share: int = 0, has_workers: bool = False
 ) -> tuple[list[int], int]:
     """Run commands; return their exit codes and the writes of the last one, or no codes if they were killed.
 
@@ -150,9 +150,9 @@ def run_commands(
         Failure: If they ended in another way.
     """
     (folder / "codes.json").unlink(missing_ok=True)
-    with Started(folder, json.dumps([commands, last, share, has_workers]), script=SCRIPT) as process:
+    with Started(folder, json.dumps([commands, kill_at, share, has_workers]), script=SCRIPT) as process:
         output = process.communicate()
-    if process.returncode == -signal.SIGKILL and last > 0:
+    if process.returncode == -signal.SIGKILL and kill_at > 0:
         return [], 0
     if process.returncode:
         raise Failure(f"exit code {process.returncode}: {output}")
@@ -162,24 +162,24 @@ def run_commands(
     return codes, written
 
 
-def result(folder: Path, case: Case) -> bytes:
+def read_result(folder: Path, case: Case) -> bytes:
     """Write the result and return its bytes.
 
     Raises:
         Failure: If it cannot be written, or a run file fails its integrity check.
     """
-    codes, _ = run_commands(folder, [case.made] if case.made else [])
+    codes, _ = run_commands(folder, [case.export] if case.export else [])
     if any(codes):
-        raise Failure(f"{case.made}: exit code {codes}")
+        raise Failure(f"{case.export}: exit code {codes}")
     for path in folder.glob("*.db"):
         with closing(sqlite3.connect(path)) as connection:
-            found = connection.execute("PRAGMA integrity_check").fetchall()
-        if found != [("ok",)]:
-            raise Failure(f"{path.name}: {found}")
+            problems = connection.execute("PRAGMA integrity_check").fetchall()
+        if problems != [("ok",)]:
+            raise Failure(f"{path.name}: {problems}")
     return (folder / "out").read_bytes()
 
 
-def complete(folder: Path, case: Case, before_retry: bytes | None) -> bytes:
+def complete_work(folder: Path, case: Case, before_retry: bytes | None) -> bytes:
     """Complete the work after a kill and return the result."""
     codes, _ = run_commands(folder, case.after, has_workers=case.has_workers)
     if codes == [2] and not case.before:  # killed before the plan was complete, which is an error
@@ -188,47 +188,47 @@ def complete(folder: Path, case: Case, before_retry: bytes | None) -> bytes:
         codes, _ = run_commands(folder, [case.command], has_workers=case.has_workers)
     if codes != [0]:
         raise Failure(f"exit code {codes} of {case.after[0]}")
-    found = result(folder, case)
-    if found == before_retry:  # killed before the retry had changed anything
+    completed = read_result(folder, case)
+    if completed == before_retry:  # killed before the retry had changed anything
         (folder / "out").unlink()
         run_commands(folder, [case.command])
-        found = result(folder, case)
-    return found
+        completed = read_result(folder, case)
+    return completed
 
 
-def campaign(name: str, kills: int, draw: random.Random, root: Path) -> Counter[str]:
+def run_campaign(name: str, kills: int, draw: random.Random, root: Path) -> Counter[str]:
     """Kill a command `kills` times; return the count of each outcome."""
     case, outcomes = CASES[name], Counter[str]()
-    base, whole, work = (root / part for part in ("base", "whole", "work"))
-    for folder in (base, whole, work):
+    base, undisturbed, work = (root / part for part in ("base", "whole", "work"))
+    for folder in (base, undisturbed, work):
         shutil.rmtree(folder, ignore_errors=True)
     base.mkdir()
-    run_commands(base, case.before, case.ends or _QUIET, 0)
-    shutil.copytree(base, whole)
-    codes, writes = run_commands(whole, [case.command], 0, 0, case.has_workers)
-    expected = result(whole, case)
+    run_commands(base, case.before, case.killed_at_write or _NO_KILL, 0)
+    shutil.copytree(base, undisturbed)
+    codes, writes = run_commands(undisturbed, [case.command], 0, 0, case.has_workers)
+    expected = read_result(undisturbed, case)
     before_retry = None
     if name == "retry":
         shutil.copytree(base, work)
-        before_retry = result(work, case)
+        before_retry = read_result(work, case)
         assert before_retry != expected, "the retried scenario has a different result"
     assert codes == [0] and writes > 0, codes
     while outcomes.total() - outcomes["not reached"] < kills:
         shutil.rmtree(work, ignore_errors=True)
         shutil.copytree(base, work)
-        last, share = draw.randint(1, writes), draw.choice((0, 0, 25, 50, 99))
+        kill_at, share = draw.randint(1, writes), draw.choice((0, 0, 25, 50, 99))
         try:
-            codes, _ = run_commands(work, [case.command], last, share, case.has_workers)
+            codes, _ = run_commands(work, [case.command], kill_at, share, case.has_workers)
             if codes:
                 outcomes["not reached"] += 1
                 continue
-            found = complete(work, case, before_retry)
-            outcome = "same bytes" if found == expected else "OTHER BYTES"
+            completed = complete_work(work, case, before_retry)
+            outcome = "same bytes" if completed == expected else "OTHER BYTES"
         except Failure as failure:
             outcome = "FAILED"
-            print(f"{name}, write {last} of {writes}, {share} %: {failure}", flush=True)
+            print(f"{name}, write {kill_at} of {writes}, {share} %: {failure}", flush=True)
         if outcome != "same bytes":
-            shutil.copytree(work, root / f"{name} {last} {share}", dirs_exist_ok=True)
+            shutil.copytree(work, root / f"{name} {kill_at} {share}", dirs_exist_ok=True)
         outcomes[outcome] += 1
     print(f"{name:16}{writes:6,} writes: {dict(outcomes)}", flush=True)
     return outcomes
@@ -253,7 +253,7 @@ def main() -> None:
         draw = random.Random(options.seed)
         total = Counter[str]()
         for name in names:
-            total += campaign(name, -(-options.kills // len(names)), draw, root)
+            total += run_campaign(name, -(-options.kills // len(names)), draw, root)
     print(f"total: {dict(total)}")
     sys.exit(total.keys() - {"same bytes", "not reached"} != set())
 

@@ -41,13 +41,13 @@ RECORD = ROOT / ".mutants"
 MODULES = ("runs/engine.py", "runs/store/**/*.py", "roles/gateway/*.py", "graphs/gate/*.py")
 EXTRA_FOLDERS = ("tests/matrix",)
 """Folders of tests that `make test` does not run and that execute these modules."""
-PATIENCE, SLOWDOWN = 60, 5
+MIN_TIMEOUT_SECONDS, TIMEOUT_FACTOR = 60, 5
 """A mutant's tests fail if they take longer than these seconds and this multiple of the time recorded for them."""
-FIRST = 20
+MAX_FIRST_SECONDS = 20
 """The seconds, as recorded, of the nearest tests that are run first; they kill most mutants."""
-FEW = 10
+MIN_TESTS = 10
 """If fewer tests execute a line, those that execute the rest of its module are run too: results may be cached."""
-QUICK = 2
+MAX_QUICK_SECONDS = 2
 """The longest of the tests that are run first, in seconds as recorded."""
 INSTALLED = (
     "pytest",
@@ -85,29 +85,29 @@ class Mutant(NamedTuple):
         return f"{self.path}:{self.line}: {' '.join(self.removed.split())} -> {self.text}"
 
 
-def mutants_of(folder: Path, path: str) -> Iterator[Mutant]:
+def find_mutants(folder: Path, path: str) -> Iterator[Mutant]:
     """Yield every mutant of a module; annotations and f-strings stay as they are."""
     source = (folder / path).read_bytes()
     starts = list(accumulate(map(len, source.splitlines(keepends=True)), initial=0))
     tree = ast.parse(source)
     strings = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
     annotations = [getattr(node, name, None) for node in ast.walk(tree) for name in ("annotation", "returns")]
-    kept = {inner for node in (*strings, *annotations) if node for inner in ast.walk(node)}
+    excluded = {inner for node in (*strings, *annotations) if node for inner in ast.walk(node)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.expr | ast.stmt) and node not in kept:
+        if isinstance(node, ast.expr | ast.stmt) and node not in excluded:
             start = starts[node.lineno - 1] + node.col_offset
             end = starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
-            for text in changes(node):
+            for text in find_replacements(node):
                 yield Mutant(path, node.lineno, start, end, source[start:end].decode(), text)
 
 
-def changes(node: ast.expr | ast.stmt) -> Iterator[str]:
+def find_replacements(node: ast.expr | ast.stmt) -> Iterator[str]:
     """Yield the replacements of an expression or statement."""
     match node:
         case ast.Compare(ops=[operator]) if type(operator) in OPPOSITES:
-            yield _unparsed(node, ops=[OPPOSITES[type(operator)]()])
+            yield _unparse(node, ops=[OPPOSITES[type(operator)]()])
         case ast.BoolOp() | ast.BinOp() | ast.AugAssign() if type(node.op) in OPPOSITES:
-            yield _unparsed(node, op=OPPOSITES[type(node.op)]())
+            yield _unparse(node, op=OPPOSITES[type(node.op)]())
         case ast.UnaryOp(op=ast.Not()):
             yield f"({ast.unparse(node.operand)})"
         case ast.Constant(value=bool(value)):
@@ -120,7 +120,7 @@ def changes(node: ast.expr | ast.stmt) -> Iterator[str]:
             yield "return None"
 
 
-def _unparsed(node: ast.expr | ast.stmt, **changed: object) -> str:
+def _unparse(node: ast.expr | ast.stmt, **changed: object) -> str:
     text = ast.unparse(type(node)(**{**vars(node), **changed}))
     return f"({text})" if isinstance(node, ast.expr) else text
 
@@ -144,7 +144,7 @@ def pytest_sessionfinish() -> None:
     Path("seconds.json").write_text(json.dumps(_seconds))
 
 
-def passes(folder: Path, *arguments: str, log: Path) -> bool:
+def run_python(folder: Path, *arguments: str, log: Path) -> bool:
     """Return whether Python succeeds in a clone."""
     command, environment = [sys.executable, "-m", *arguments], {**os.environ, "PYTHONPATH": str(folder)}
     with log.open("wb") as output:
@@ -220,14 +220,14 @@ def serve() -> None:
         print(os.waitstatus_to_exitcode(status), flush=True)
 
 
-def _modules(folder: Path, *named: str) -> list[str]:
+def _collect_modules(folder: Path, *named: str) -> list[str]:
     """Return the test modules of the suite or of the named folders, which pytest collects only when they are named."""
     collect = [sys.executable, "-m", "pytest", "--collect-only", "-q", *named]
     collected = subprocess.run(collect, cwd=folder, capture_output=True, text=True, check=True).stdout
     return [name for name, colon, _ in (line.partition(": ") for line in collected.splitlines()) if colon]
 
 
-class Record:
+class CoverageRecord:
     """The lines of each module that each test executes, read from the record of a run of the suite.
 
     Args:
@@ -235,21 +235,21 @@ class Record:
     """
 
     def __init__(self, folders: list[Path]) -> None:
-        modules = [module for named in ((), EXTRA_FOLDERS) for module in _modules(folders[0], *named)]
+        modules = [module for named in ((), EXTRA_FOLDERS) for module in _collect_modules(folders[0], *named)]
         RECORD.mkdir(exist_ok=True)
 
-        def recorded(part: int) -> bool:
+        def record_part(part: int) -> bool:
             file = RECORD / f"part-{part}"
             run = ["coverage", "run", "--rcfile", "settings.ini", "--data-file", f"{file}.unfinished", "-m", "pytest"]
             plugins = ["-p", "no:xdist", "-p", "tests.mutants"]
             tests, log = modules[part :: len(folders)], Path(f"{file}.log")
-            if not file.exists() and passes(folders[part], *run, *plugins, *tests, log=log):
+            if not file.exists() and run_python(folders[part], *run, *plugins, *tests, log=log):
                 (folders[part] / "seconds.json").rename(f"{file}.json")
                 Path(f"{file}.unfinished").rename(file)
             return file.exists()
 
         with ThreadPoolExecutor() as pool:
-            if not all(pool.map(recorded, range(len(folders)))):
+            if not all(pool.map(record_part, range(len(folders)))):
                 sys.exit(f"the tests must pass before mutants are made; see {RECORD}/part-*.log")
         self._data = [CoverageData(str(RECORD / f"part-{part}")) for part in range(len(folders))]
         for data in self._data:
@@ -265,11 +265,11 @@ class Record:
                 found.setdefault(line, []).extend(filter(None, tests))
         return found
 
-    def timeout_of(self, tests: list[str]) -> float:
+    def compute_timeout(self, tests: list[str]) -> float:
         """Return the seconds after which tests that have not ended count as failed."""
-        return PATIENCE + SLOWDOWN * sum(self._seconds.get(test, 0) for test in tests)
+        return MIN_TIMEOUT_SECONDS + TIMEOUT_FACTOR * sum(self._seconds.get(test, 0) for test in tests)
 
-    def tests_of(self, mutant: Mutant) -> tuple[list[str], list[str]]:
+    def select_tests(self, mutant: Mutant) -> tuple[list[str], list[str]]:
         """Return the tests that execute a mutant's line, or else its module: those to be run first, and the others.
 
         The first are the nearest, unless they take long. The nearest share most of the module's folders; among these,
@@ -284,11 +284,11 @@ class Record:
             return -len([*takewhile(lambda pair: pair[0] == pair[1], shared)])
 
         tests = by_line.get(mutant.line, [])
-        tests = sorted(tests if len(tests) >= FEW else lines)
-        quick = [test for test in tests if self._seconds.get(test, 0) <= QUICK]
+        tests = sorted(tests if len(tests) >= MIN_TESTS else lines)
+        quick = [test for test in tests if self._seconds.get(test, 0) <= MAX_QUICK_SECONDS]
         quick.sort(key=lambda test: (distance(test), lines[test]))
-        until = accumulate(self._seconds.get(test, 0) for test in quick)
-        first = [test for test, seconds in zip(quick, until, strict=True) if seconds <= FIRST]
+        running_total = accumulate(self._seconds.get(test, 0) for test in quick)
+        first = [test for test, seconds in zip(quick, running_total, strict=True) if seconds <= MAX_FIRST_SECONDS]
         others = set(tests).difference(first)
         return first, sorted(others, key=lambda test: (distance(test), self._seconds.get(test, 0), test))
 
@@ -298,33 +298,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sample", type=int, default=40, help="number of mutants (40)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the sample (1)")
-    wanted = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:
         clones = [Clone(Path(name, str(number))) for number in range(2)]
         folder = clones[0].folder
         free = SimpleQueue[Clone]()
         for clone in clones:
             free.put(clone)
-        record = Record([clone.folder for clone in clones])
+        record = CoverageRecord([clone.folder for clone in clones])
         paths = sorted({str(path.relative_to(folder)) for pattern in MODULES for path in folder.glob(pattern)})
-        mutants = [mutant for path in paths for mutant in mutants_of(folder, path)]
-        chosen = random.Random(wanted.seed).sample(mutants, min(wanted.sample, len(mutants)))
+        mutants = [mutant for path in paths for mutant in find_mutants(folder, path)]
+        chosen = random.Random(options.seed).sample(mutants, min(options.sample, len(mutants)))
 
         def survivors(mutants: list[Mutant], part: int, verdict: str) -> list[Mutant]:
             """Return the mutants that survive a part of their tests; print the verdict on each."""
 
-            def survived(mutant: Mutant) -> bool:
+            def has_survived(mutant: Mutant) -> bool:
                 clone = free.get()
                 try:
-                    tests = record.tests_of(mutant)[part]
-                    left = clone.survives(mutant, tests, record.timeout_of(tests))
+                    tests = record.select_tests(mutant)[part]
+                    left = clone.survives(mutant, tests, record.compute_timeout(tests))
                 finally:
                     free.put(clone)
                 print(f"{verdict if left else 'killed'}: {mutant}", flush=True)
                 return left
 
             with ThreadPoolExecutor(len(clones)) as pool:
-                return [mutant for mutant, left in zip(mutants, pool.map(survived, mutants), strict=True) if left]
+                return [mutant for mutant, left in zip(mutants, pool.map(has_survived, mutants), strict=True) if left]
 
         left = survivors(chosen, 0, "left")
         surviving = len(survivors(left, 1, "SURVIVED"))

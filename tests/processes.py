@@ -45,12 +45,12 @@ class Started:
     def __init__(
         self, folder: Path, *arguments: object, script: str = COMMAND, environment: Mapping[str, str] | None = None
     ) -> None:
-        own, theirs = zip(*(os.pipe() if number else os.pipe()[::-1] for number in range(3)), strict=True)
-        self.stdin: IO[str] = os.fdopen(own[0], "w", encoding="utf-8")
-        self.stdout: IO[str] = os.fdopen(own[1], encoding="utf-8")
-        self.stderr: IO[str] = os.fdopen(own[2], encoding="utf-8")
-        self._process = start(folder, [*map(str, arguments)], script, environment or os.environ, theirs)
-        for descriptor in theirs:
+        parent_ends, child_ends = zip(*(os.pipe() if number else os.pipe()[::-1] for number in range(3)), strict=True)
+        self.stdin: IO[str] = os.fdopen(parent_ends[0], "w", encoding="utf-8")
+        self.stdout: IO[str] = os.fdopen(parent_ends[1], encoding="utf-8")
+        self.stderr: IO[str] = os.fdopen(parent_ends[2], encoding="utf-8")
+        self._process = start(folder, [*map(str, arguments)], script, environment or os.environ, child_ends)
+        for descriptor in child_ends:
             os.close(descriptor)
 
     @property
@@ -80,8 +80,8 @@ class Started:
 
     def communicate(self, text: str = "") -> tuple[str, str]:
         """Write the whole input; return standard output and error when the process has ended."""
-        net = threading.Timer(PATIENCE, self.kill)
-        net.start()
+        killer = threading.Timer(PATIENCE, self.kill)
+        killer.start()
         try:
             with ThreadPoolExecutor(2) as reading:
                 printed = [reading.submit(stream.read) for stream in (self.stdout, self.stderr)]
@@ -92,7 +92,7 @@ class Started:
                     pass
             self._process.join()
         finally:
-            net.cancel()
+            killer.cancel()
         return printed[0].result(), printed[1].result()
 
     def __enter__(self) -> Self:
@@ -125,14 +125,14 @@ def start(
         streams: The descriptors of its standard input, output and error.
         has_terminal: Whether they are a terminal that becomes its controlling terminal.
     """
-    copies = multiprocessing.get_context("forkserver")
-    copies.set_forkserver_preload(["tests.warm"])
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.warm"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(_ROOT))
         forkserver.ensure_running()
-    given = tuple(map(_Descriptor, streams))
-    process = copies.Process(
-        target=_run_child, args=(folder, arguments, script, dict(environment), given, has_terminal), daemon=True
+    descriptors = tuple(map(_Descriptor, streams))
+    process = context.Process(
+        target=_run_child, args=(folder, arguments, script, dict(environment), descriptors, has_terminal), daemon=True
     )
     process.start()
     return process
@@ -147,8 +147,8 @@ class _Descriptor:
     def __getstate__(self) -> Any:
         return reduction.DupFd(self.number)
 
-    def __setstate__(self, handed: Any) -> None:
-        self.number = handed.detach()
+    def __setstate__(self, duplicate: Any) -> None:
+        self.number = duplicate.detach()
 
 
 def _run_child(

@@ -40,14 +40,14 @@ def running(command: Sequence[str], folder: Path, environment: Mapping[str, str]
     with log.open("w") as out:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=out)
     try:
-        until_there(process, health, log)
+        wait_until_ready(process, health, log)
         yield
     finally:
         process.terminate()
         process.wait()
 
 
-def until_there(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+def wait_until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
     """Wait until a server answers; fail the test if it exits first or times out."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and process.poll() is None:

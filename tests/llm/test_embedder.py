@@ -9,7 +9,7 @@ from pathlib import Path
 import dialoom
 from dialoom.personas import local_embedder
 
-SAME_IN_OTHER_WORDS = (
+PARAPHRASES = (
     (
         "She keeps two hens and bakes bread before dawn.",
         "Early each morning she makes loaves; a pair of chickens is hers.",
@@ -19,9 +19,9 @@ SAME_IN_OTHER_WORDS = (
 
 
 def test_embedder_recognizes_paraphrases(minilm: str) -> None:
-    for texts in SAME_IN_OTHER_WORDS:
+    for texts in PARAPHRASES:
         assert similarity(minilm, *texts) > 0.5 > 0.2 > similarity("lexical", *texts)
-    for first, second in pairwise(texts[0] for texts in SAME_IN_OTHER_WORDS):
+    for first, second in pairwise(texts[0] for texts in PARAPHRASES):
         assert max(similarity(minilm, first, second), similarity("lexical", first, second)) < 0.3
 
 

@@ -20,7 +20,7 @@ RECIPES = (
     *("personalens", "personalens-people", "aloe", "aloe-eval", "prefeval", "prefeval-pairs", "persona-pool"),
     *("apollo-text", "apollo-native", "apollo-write"),
 )
-_PATIENCE = 7200.0
+_TIMEOUT_SECONDS = 7200.0
 DRAFT = {
     "topic": "boats",
     "preference": "I never row before noon.",
@@ -43,7 +43,7 @@ DOMAIN = {
 }
 
 
-def small_run(recipe: str, folder: Path, people: Path, minilm: str) -> dict[str, Any]:
+def build_small_run(recipe: str, folder: Path, people: Path, minilm: str) -> dict[str, Any]:
     """Return the settings of a small run of a recipe: few scenarios, short profiles, short replies."""
     if recipe == "personalens":
         options: dict[str, Any] = {"profiles": write_release(folder / "release", tasks=[ALARM]), "turn_limit": 1}
@@ -78,13 +78,13 @@ def small_run(recipe: str, folder: Path, people: Path, minilm: str) -> dict[str,
     return {"options": options, "max_reply": {"": 24, **dict.fromkeys(longer.get(recipe, ("judge",)), 64)}}
 
 
-def query(path: Path, sql: str) -> list[Any]:
+def run_query(path: Path, sql: str) -> list[Any]:
     """Return the rows of a query of a run's file."""
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(sql).fetchall()
 
 
-def exported(run: dialoom.Run, path: Path) -> bytes:
+def export_bytes(run: dialoom.Run, path: Path) -> bytes:
     """Export a run and return the bytes."""
     run.export(path=path)
     return path.read_bytes()
@@ -92,9 +92,14 @@ def exported(run: dialoom.Run, path: Path) -> bytes:
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_run_of_a_real_model(recipe: str, served: Server, tmp_path: Path, people: Path, minilm: str) -> None:
-    plan = {**small_run(recipe, tmp_path, people, minilm), "seed": 5, "concurrency": 1, "cache": tmp_path / "kept.db"}
-    plan["timeout"] = _PATIENCE  # the server's log does not have attempts that time out
-    answered, refused = served.answered(), served.refused()
+    plan = {
+        **build_small_run(recipe, tmp_path, people, minilm),
+        "seed": 5,
+        "concurrency": 1,
+        "cache": tmp_path / "kept.db",
+    }
+    plan["timeout"] = _TIMEOUT_SECONDS  # the server's log does not have attempts that time out
+    answered, refused = served.count_answered(), served.count_refused()
     name = recipe.removesuffix("-text").removesuffix("-native")
     run = dialoom.play(name, path=tmp_path / "run.db", model=served.model, **plan)
     status = run.status()
@@ -103,13 +108,13 @@ def test_run_of_a_real_model(recipe: str, served: Server, tmp_path: Path, people
         assert episode.outcome.ended_by and (episode.state == "done") == (episode.error is None)
         assert all((each.score is None) == (each.status != "ok") for each in episode.outcome.judgements)
     calls = status.usage
-    assert calls.calls - calls.failed == served.answered() - answered
-    (failed,) = query(run.path, "SELECT count(*) FROM attempts")[0]
-    assert failed == served.refused() - refused, "replies of a shape that the server does not support"
+    assert calls.calls - calls.failed == served.count_answered() - answered
+    (failed,) = run_query(run.path, "SELECT count(*) FROM attempts")[0]
+    assert failed == served.count_refused() - refused, "replies of a shape that the server does not support"
     assert None not in (calls.input_tokens, calls.output_tokens)
     again = dialoom.play(name, path=tmp_path / "again.db", model=served.model, **plan, replay_only=True)
-    assert exported(again, tmp_path / "again.jsonl") == exported(run, tmp_path / "run.jsonl")
-    assert calls.calls - calls.failed == served.answered() - answered, "no request was repeated"
+    assert export_bytes(again, tmp_path / "again.jsonl") == export_bytes(run, tmp_path / "run.jsonl")
+    assert calls.calls - calls.failed == served.count_answered() - answered, "no request was repeated"
 
 
 def test_stopped_and_resumed_run_gives_the_same_bytes(served: Server, tmp_path: Path, people: Path) -> None:
@@ -131,9 +136,9 @@ def test_stopped_and_resumed_run_gives_the_same_bytes(served: Server, tmp_path: 
     )
     assert (half.status().done, half.status().pending) == (1, 1)
     resumed = dialoom.resume(half.path, cache=tmp_path / "cached.db", concurrency=1, replay_only=True)
-    assert exported(resumed, tmp_path / "resumed.jsonl") == exported(whole, tmp_path / "whole.jsonl")
+    assert export_bytes(resumed, tmp_path / "resumed.jsonl") == export_bytes(whole, tmp_path / "whole.jsonl")
     given_up = "SELECT content FROM calls JOIN texts ON texts.id = reply WHERE role = 'judge' AND ask = 2"
-    unparsed = [each for each in query(whole.path, given_up) if not _is_score(each[0])]
+    unparsed = [each for each in run_query(whole.path, given_up) if not _is_score(each[0])]
     judgements = [each for episode in whole.episodes() for each in episode.outcome.judgements]
     assert sum(each.status == "unparsed" for each in judgements) == len(unparsed)
 

@@ -15,10 +15,10 @@ import pytest
 import dialoom
 from tests.conftest import ROOT
 from tests.llm.conftest import Server
-from tests.llm.test_recipes import exported
+from tests.llm.test_recipes import export_bytes
 
-_PATIENCE = 7200.0
-_MEASURED = int(os.environ.get("DIALOOM_MEASURED", "1"))
+_TIMEOUT_SECONDS = 7200.0
+_CONVERSATION_COUNT = int(os.environ.get("DIALOOM_MEASURED", "1"))
 """The number of conversations measured with the rules, and without: 20 for the figures in the documentation."""
 
 
@@ -34,9 +34,9 @@ def study(tmp_path: Path) -> Path:
 def test_example_study_of_a_real_model(served: Server, study: Path, tmp_path: Path) -> None:
     """Every conversation is played and scored; a replay from the cache gives the same bytes."""
     plan: dict[str, Any] = {"model": served.model, "seed": 5, "sample": 2, "trials": 2, "concurrency": 1}
-    plan |= {"max_reply": {"": 32, "judge": 64}, "timeout": _PATIENCE, "cache": tmp_path / "kept.db"}
+    plan |= {"max_reply": {"": 32, "judge": 64}, "timeout": _TIMEOUT_SECONDS, "cache": tmp_path / "kept.db"}
     run = dialoom.play(str(study), path=tmp_path / "run.db", **plan)
-    answered = served.answered()
+    answered = served.count_answered()
     status = run.status()
     assert (status.total, status.pending) == (4, 0)
     for episode in run.episodes():
@@ -44,23 +44,23 @@ def test_example_study_of_a_real_model(served: Server, study: Path, tmp_path: Pa
         found = {each.metric for each in episode.outcome.judgements}
         assert found == {"resolved", "tone", "gave_number", "words_per_reply"} or episode.state == "failed"
     again = dialoom.play(str(study), path=tmp_path / "again.db", **plan, replay_only=True)
-    assert exported(again, tmp_path / "again.jsonl") == exported(run, tmp_path / "run.jsonl")
-    assert served.answered() == answered, "no request was repeated"
+    assert export_bytes(again, tmp_path / "again.jsonl") == export_bytes(run, tmp_path / "run.jsonl")
+    assert served.count_answered() == answered, "no request was repeated"
 
 
 def test_effect_of_the_rules_for_simulated_users(served: Server, study: Path, tmp_path: Path) -> None:
     """The figures are printed and not checked, as a model of this size follows few rules."""
     free = study.with_name("free.toml")
     free.write_text(study.read_text().replace("[user]\n", "[user]\nrules = false\n"))
-    plan: dict[str, Any] = {"model": served.model, "seed": 5, "sample": _MEASURED, "concurrency": 1}
-    plan |= {"max_reply": {"user": 96, "assistant": 48}, "timeout": _PATIENCE, "options": {"judge": False}}
+    plan: dict[str, Any] = {"model": served.model, "seed": 5, "sample": _CONVERSATION_COUNT, "concurrency": 1}
+    plan |= {"max_reply": {"user": 96, "assistant": 48}, "timeout": _TIMEOUT_SECONDS, "options": {"judge": False}}
     for name, path in (("with rules", study), ("without", free)):
         run = dialoom.play(str(path), path=tmp_path / f"{path.stem}.db", **plan)
-        assert run.status().done == _MEASURED
-        sys.stdout.write(f"\n{name}: {_figures(run)}\n")
+        assert run.status().done == _CONVERSATION_COUNT
+        sys.stdout.write(f"\n{name}: {_compute_figures(run)}\n")
 
 
-def _figures(run: dialoom.Run) -> dict[str, Any]:
+def _compute_figures(run: dialoom.Run) -> dict[str, Any]:
     """Return figures of the simulated users' behaviour."""
     episodes = list(run.episodes())
     spoken = [[line.content for line in each.outcome.messages if line.role == "user"] for each in episodes]

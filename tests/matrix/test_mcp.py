@@ -89,13 +89,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def server(folder: Path) -> str:
+def build_server_command(folder: Path) -> str:
     """Return the command of a server that records its refunds in a folder."""
     return f"{sys.executable} {SERVER} {folder / 'book.txt'}"
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[str]:
+def serve_http(folder: Path) -> Iterator[str]:
     """Start such a server, and yield its address."""
     port = free_port()
     process = subprocess.Popen([sys.executable, SERVER, folder / "book.txt", str(port)], stderr=subprocess.DEVNULL)
@@ -113,27 +113,27 @@ def served(folder: Path) -> Iterator[str]:
 @pytest.fixture(params=["its command", "its address"])
 def mcp(folder: Path, request: pytest.FixtureRequest) -> Iterator[str]:
     """Yield a server, by its command or by its address."""
-    with served(folder) if request.param == "its address" else nullcontext(server(folder)) as named:
+    with serve_http(folder) if request.param == "its address" else nullcontext(build_server_command(folder)) as named:
         yield named
 
 
-def refunds(folder: Path) -> list[str]:
+def read_refunds(folder: Path) -> list[str]:
     """Return the refunds that the server has made."""
     book = folder / "book.txt"
     return book.read_text().splitlines() if book.exists() else []
 
 
-def command(assistant: str, mcp: str) -> list[object]:
+def build_command(assistant: str, mcp: str) -> list[object]:
     """Return the command that plays the study."""
-    return ["run", "shop.toml", "--mcp", mcp, *players(assistant), "-o", "run.db"]
+    return ["run", "shop.toml", "--mcp", mcp, *build_player_flags(assistant), "-o", "run.db"]
 
 
-def players(assistant: str) -> list[object]:
+def build_player_flags(assistant: str) -> list[object]:
     """Return the flags for the players."""
     return ["--model", "user=graph:players.py:user", "--model", f"assistant=graph:players.py:{assistant}"]
 
 
-def finished(folder: Path, *command: object, code: int = 0) -> str:
+def run_command(folder: Path, *command: object, code: int = 0) -> str:
     """Carry out a command in a process of its own, and return what it prints."""
     with Started(folder, *command) as process:
         out, errors = process.communicate()
@@ -141,7 +141,7 @@ def finished(folder: Path, *command: object, code: int = 0) -> str:
     return out + errors
 
 
-def killed(folder: Path, *command: object) -> None:
+def run_killed_command(folder: Path, *command: object) -> None:
     """Carry out a command that the server kills."""
     with Started(folder, *command) as process:
         _, errors = process.communicate()
@@ -151,7 +151,7 @@ def killed(folder: Path, *command: object) -> None:
 @pytest.mark.parametrize("assistant", ["function", "graph"])
 def test_calls_and_results_are_messages_and_in_the_ledger(folder: Path, assistant: str, mcp: str) -> None:
     started = time.monotonic()
-    finished(folder, *command(assistant, mcp))
+    run_command(folder, *build_command(assistant, mcp))
     run = dialoom.open_run(folder / "run.db")
     (episode,) = run.episodes()
     assert [result for _, result in episode.outcome.tool_results] == ["order A1: a kettle", "refunded A1"]
@@ -162,21 +162,21 @@ def test_calls_and_results_are_messages_and_in_the_ledger(folder: Path, assistan
         ("tool:refund", "refunded A1", 0.0),
     ]
     assert all(0 < each["latency"] < time.monotonic() - started for each in calls)
-    assert refunds(folder) == ["A1"]
+    assert read_refunds(folder) == ["A1"]
 
 
 @pytest.mark.parametrize("assistant", ["function", "graph"])
 def test_branch_with_tool_calls_is_rewound_promoted_and_replayed(folder: Path, assistant: str) -> None:
-    finished(folder, *command(assistant, server(folder)))
+    run_command(folder, *build_command(assistant, build_server_command(folder)))
     lines = ["goto user", "fork again", "until tools" if assistant == "function" else "next", "next", "back"]
     script = [*lines, "next", "continue", "promote", "save case.json", "goto assistant", "resample", "next", "back"]
     (folder / "lines.txt").write_text("\n".join([*script, "next", "continue", "save anew.json"]) + "\n")
-    assert "now comes from again" in finished(folder, "step", "run.db", 1, "--script", "lines.txt")
+    assert "now comes from again" in run_command(folder, "step", "run.db", 1, "--script", "lines.txt")
     (episode,) = dialoom.open_run(folder / "run.db").episodes()
     assert episode.branch is not None and not episode.branch.models
-    assert refunds(folder) == ["A1", "A1"], "only 'resample' repeats the call"
+    assert read_refunds(folder) == ["A1", "A1"], "only 'resample' repeats the call"
     for case in ("case.json", "anew.json"):
-        assert "the same path" in finished(folder, "replay", case)
+        assert "the same path" in run_command(folder, "replay", case)
 
 
 @pytest.mark.parametrize("assistant", ["function", "graph"])
@@ -185,10 +185,10 @@ def test_completed_call_is_not_executed_again(folder: Path, assistant: str, mcp:
     text = (folder / "players.py").read_text()
     (folder / "players.py").write_text(re.sub(r"CALLS = \[(\(.*?\)), (\(.*?\))\]", r"CALLS = [\2, \1]", text))
     (folder / "book.look_up").touch()
-    killed(folder, *command(assistant, mcp))
-    assert refunds(folder) == ["A1"]
-    finished(folder, "resume", "run.db")
-    assert refunds(folder) == ["A1"]
+    run_killed_command(folder, *build_command(assistant, mcp))
+    assert read_refunds(folder) == ["A1"]
+    run_command(folder, "resume", "run.db")
+    assert read_refunds(folder) == ["A1"]
     assert (folder / "book.looked").read_text().splitlines() == ["A1", "A1"], "a read-only tool is called again"
     (episode,) = dialoom.open_run(folder / "run.db").episodes()
     assert [result for _, result in episode.outcome.tool_results] == ["refunded A1", "order A1: a kettle"]
@@ -197,22 +197,27 @@ def test_completed_call_is_not_executed_again(folder: Path, assistant: str, mcp:
 @pytest.mark.parametrize("assistant", ["function", "graph"])
 def test_call_of_unknown_result_is_not_repeated(folder: Path, assistant: str, mcp: str) -> None:
     (folder / "book.refund").touch()
-    killed(folder, *command(assistant, mcp))
-    output = finished(folder, "resume", "run.db", code=1)
+    run_killed_command(folder, *build_command(assistant, mcp))
+    output = run_command(folder, "resume", "run.db", code=1)
     assert 'the tool call refund(order_id="A1") was started before an interruption, and its result is unknown' in output
-    assert refunds(folder) == ["A1"]
-    finished(folder, "retry", "run.db", "--scenario", 1)
-    assert refunds(folder) == ["A1", "A1"], "a retry repeats the call"
+    assert read_refunds(folder) == ["A1"]
+    run_command(folder, "retry", "run.db", "--scenario", 1)
+    assert read_refunds(folder) == ["A1", "A1"], "a retry repeats the call"
 
 
-def simulated(folder: Path, assistant: Any, **changed: Any) -> Any:
+def simulate(folder: Path, assistant: Any, **changed: Any) -> Any:
     """Return the only episode of a simulation with the server."""
-    given = {"user": played_by(["Hello.", "DONE"]), "assistant": assistant, "mcp": [server(folder)], **changed}
-    (episode,) = dialoom.simulate([{"name": "Ada"}], path=folder / "simulated.db", **given).episodes()
+    settings = {
+        "user": played_by(["Hello.", "DONE"]),
+        "assistant": assistant,
+        "mcp": [build_server_command(folder)],
+        **changed,
+    }
+    (episode,) = dialoom.simulate([{"name": "Ada"}], path=folder / "simulated.db", **settings).episodes()
     return episode
 
 
-async def unlucky(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> Any:
+async def look_up_missing_order(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> Any:
     """Look up an order that does not exist."""
     if messages[-1]["role"] == "tool":
         return "I cannot find it."
@@ -221,7 +226,7 @@ async def unlucky(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -
 
 
 def test_error_of_a_tool_is_its_result(folder: Path) -> None:
-    episode = simulated(folder, unlucky)
+    episode = simulate(folder, look_up_missing_order)
     ((_, result),) = episode.outcome.tool_results
     assert result is not None and result.startswith("error: ") and "look_up" in result
 
@@ -238,8 +243,8 @@ def test_attempt_that_is_repeated_executes_no_call_again(folder: Path) -> None:
         return {"messages": [("ai", " and ".join(said))]}
 
     graph = StateGraph(MessagesState).add_node("node", node).add_edge(START, "node").compile()
-    episode = simulated(folder, graph)
-    assert (len(attempts), refunds(folder)) == (2, ["A1", "A1"])
+    episode = simulate(folder, graph)
+    assert (len(attempts), read_refunds(folder)) == (2, ["A1", "A1"])
     assert "refunded A1 and refunded A1" in [line.content for line in episode.outcome.messages]
 
 
@@ -274,7 +279,7 @@ def test_results_without_text_are_named_and_a_server_that_ends_fails_the_scenari
         call = {"content": "", "tool_calls": [{"name": tool, "arguments": {}}]}
         return "It is 29.50." if messages[-1]["role"] == "tool" else call
 
-    episode = simulated(folder, calling, mcp=[f"{sys.executable} {folder / 'scan.py'}"])
+    episode = simulate(folder, calling, mcp=[f"{sys.executable} {folder / 'scan.py'}"])
     if tool == "scan":
         assert [result for _, result in episode.outcome.tool_results] == ["[image: image/png]\n29.50"]
     else:
@@ -283,39 +288,39 @@ def test_results_without_text_are_named_and_a_server_that_ends_fails_the_scenari
 
 def test_server_that_cannot_be_used_is_reported_in_one_message(folder: Path) -> None:
     with pytest.raises(DialoomError, match="mcp: the server 'no-such-command' cannot be used"):
-        simulated(folder, unlucky, mcp=["no-such-command"])
+        simulate(folder, look_up_missing_order, mcp=["no-such-command"])
 
 
 @pytest.mark.parametrize("bad", ["no-such-command", "false"])
 def test_server_must_be_usable_though_the_assistant_takes_no_tools(folder: Path, bad: str) -> None:
-    output = finished(folder, "run", "shop.toml", "--mcp", bad, "-o", "run.db", code=2)
+    output = run_command(folder, "run", "shop.toml", "--mcp", bad, "-o", "run.db", code=2)
     assert f"--mcp: the server '{bad}' cannot be used: " in output and "start it by hand to see why" in output
     assert dialoom.open_run(folder / "run.db").status().pending == 1
-    assert "1 done" in finished(folder, "run", "shop.toml", "--mcp", server(folder), "-o", "usable.db")
+    assert "1 done" in run_command(folder, "run", "shop.toml", "--mcp", build_server_command(folder), "-o", "usable.db")
     assert dialoom.open_run(folder / "usable.db").report().tables[0].warnings
 
 
 def test_workers_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     local_cluster(monkeypatch)
     with pytest.raises(DialoomError, match="workers: tools of MCP servers are called from one process only"):
-        simulated(folder, unlucky, workers=2)
+        simulate(folder, look_up_missing_order, workers=2)
     assert not (folder / "simulated.db").exists()
 
 
 def test_server_of_an_untrusted_file_is_not_started(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    finished(folder, *command("function", server(folder)), "--max-calls", 1, code=3)
+    run_command(folder, *build_command("function", build_server_command(folder)), "--max-calls", 1, code=3)
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "another-user"))
-    output = finished(folder, "resume", "run.db", "--max-calls", "none", code=2)
-    assert "names" in output and "not used" in output and not refunds(folder)
-    finished(folder, "resume", "run.db", "--max-calls", "none", "--trust")
-    assert refunds(folder) == ["A1"]
+    output = run_command(folder, "resume", "run.db", "--max-calls", "none", code=2)
+    assert "names" in output and "not used" in output and not read_refunds(folder)
+    run_command(folder, "resume", "run.db", "--max-calls", "none", "--trust")
+    assert read_refunds(folder) == ["A1"]
 
 
 def test_call_without_a_result_times_out(folder: Path) -> None:
     async def waiting(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> Any:  # noqa: ARG001
         return {"content": "", "tool_calls": [{"name": "wait", "arguments": {}}]}
 
-    episode = simulated(folder, waiting, timeout={"tool": 0.1})
+    episode = simulate(folder, waiting, timeout={"tool": 0.1})
     assert episode.error == "the tool call wait() has no result after 0.1 s (timeout)"
 
 
@@ -345,11 +350,11 @@ RECIPE = Support()
 def test_recipe_names_servers(folder: Path, mcp: str) -> None:
     (folder / "support.py").write_text(RECIPE.replace("SERVER", repr(mcp)))
     (folder / "book.refund").touch()
-    killed(folder, "run", "support.py:RECIPE", *players("graph"), "-o", "run.db")
-    output = finished(folder, "resume", "run.db", code=1)
+    run_killed_command(folder, "run", "support.py:RECIPE", *build_player_flags("graph"), "-o", "run.db")
+    output = run_command(folder, "resume", "run.db", code=1)
     assert 'the tool call refund(order_id="A1") was started before an interruption' in output
-    assert refunds(folder) == ["A1"]
-    finished(folder, "retry", "run.db", "--scenario", 1)
+    assert read_refunds(folder) == ["A1"]
+    run_command(folder, "retry", "run.db", "--scenario", 1)
     (episode,) = dialoom.open_run(folder / "run.db").episodes()
     assert [result for _, result in episode.outcome.tool_results] == ["order A1: a kettle", "refunded A1"]
 
@@ -357,9 +362,9 @@ def test_recipe_names_servers(folder: Path, mcp: str) -> None:
 def test_study_names_servers_and_tools(folder: Path) -> None:
     (folder / "more.py").write_text('def greet() -> str:\n    """Greet."""\n    return "Hello."\n')
     (folder / "players.py").write_text(PLAYERS.replace("CALLS = [", 'CALLS = [("greet", {}), '))
-    named = f"mcp = [{server(folder)!r}]\ntools = ['more.py:greet']\n"
+    named = f"mcp = [{build_server_command(folder)!r}]\ntools = ['more.py:greet']\n"
     (folder / "shop.toml").write_text(f"{STUDY}\n[assistant]\n{named}")
-    finished(folder, "run", "shop.toml", *players("function"), "-o", "run.db")
+    run_command(folder, "run", "shop.toml", *build_player_flags("function"), "-o", "run.db")
     (episode,) = dialoom.open_run(folder / "run.db").episodes()
     results = [result for _, result in episode.outcome.tool_results]
     assert results == ["Hello.", "order A1: a kettle", "refunded A1"]

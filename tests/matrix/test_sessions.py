@@ -105,22 +105,22 @@ class Case:
         return paths
 
 
-def rows(run: dialoom.Run) -> list[dict[str, Any]]:
+def export_rows(run: dialoom.Run) -> list[dict[str, Any]]:
     to = run.path.with_suffix(".jsonl")
     run.export("dialogues", to)
     return [json.loads(line) for line in to.read_bytes().splitlines()]
 
 
-async def states(run: dialoom.Run) -> list[Any]:
+async def load_states(run: dialoom.Run) -> list[Any]:
     """Return the players' states at the ends of a run's conversations."""
-    found = []
-    for number in range(1, len(rows(run)) + 1):
+    results = []
+    for number in range(1, len(export_rows(run)) + 1):
         async with run.look(number) as stepper:
-            found.append(comparable(stepper.state))
-    return found
+            results.append(normalize_state(stepper.state))
+    return results
 
 
-def comparable(state: Mapping[str, Any]) -> Any:
+def normalize_state(state: Mapping[str, Any]) -> Any:
     """Return a player's state without random ids; for a persistent checkpointer, the messages in its checkpoint."""
     player = state["players"].get("assistant")
     if isinstance(player, dict):
@@ -132,9 +132,9 @@ def comparable(state: Mapping[str, Any]) -> Any:
         return [message["content"] for message in player["values"]["messages"]]
     if "values" not in player:
         with closing(sqlite3.connect("agent.db", timeout=30)) as connection:
-            found = SqliteSaver(connection).get_tuple({"configurable": place})
-        assert found is not None
-        return [message.content for message in found.checkpoint["channel_values"]["messages"]]
+            saved = SqliteSaver(connection).get_tuple({"configurable": place})
+        assert saved is not None
+        return [message.content for message in saved.checkpoint["channel_values"]["messages"]]
     return {name: value for name, value in player.items() if name not in ("thread", "checkpoint")}
 
 
@@ -149,33 +149,33 @@ async def resume(case: Case, is_same: bool) -> None:
         kills += [{"DIE_AFTER": str(number)} for number in range(1, CALLS // 2 + 1)]
     for number, (path, kill) in enumerate(zip(case.kill("ann.toml", kills), kills, strict=True)):
         resumed = await dialoom.aresume(path, trust=True)
-        found = rows(resumed)
-        attempts = [row.pop("earlier_attempts", 0) for row in found]
-        assert found == rows(whole), kill
+        results = export_rows(resumed)
+        attempts = [row.pop("earlier_attempts", 0) for row in results]
+        assert results == export_rows(whole), kill
         if is_same:
             assert resumed.path.with_suffix(".jsonl").read_bytes() == whole.path.with_suffix(".jsonl").read_bytes()
-            assert await states(resumed) == await states(whole), kill
+            assert await load_states(resumed) == await load_states(whole), kill
         else:  # the conversation in which the player has replied is played again
             assert attempts == [number in (2, 3), number in (6, 7)], kill
     if is_same:
         both = await case.play("both.db", "both.toml")
         (path,) = case.kill("both.toml", [{"DIE_AT": str(CALLS + 3)}])
         resumed = await dialoom.aresume(path, trust=True)
-        assert (rows(resumed), await states(resumed)) == (rows(both), await states(both))
+        assert (export_rows(resumed), await load_states(resumed)) == (export_rows(both), await load_states(both))
 
 
 async def fork(case: Case, is_same: bool) -> None:
     """Check that a branch with another user message equals a run in which it was said from the start."""
     whole, right = await case.play("whole.db"), await case.play("right.db", user="other_customer")
-    before = rows(whole), await states(whole)
+    before = export_rows(whole), await load_states(whole)
     async with whole.step(2) as stepper:
         await stepper.rewind(LAST_TURN)
         branch = await stepper.fork("terrace")
         await branch.say("user", OTHER_WORDS)
         await branch.run()
-        end = [line.content for line in (await branch.outcome()).messages], comparable(branch.state)
-    assert is_same and end == (contents(right), (await states(right))[1])
-    assert (rows(whole), await states(whole)) == before
+        end = [line.content for line in (await branch.outcome()).messages], normalize_state(branch.state)
+    assert is_same and end == (read_second_messages(right), (await load_states(right))[1])
+    assert (export_rows(whole), await load_states(whole)) == before
 
 
 async def rewind(case: Case, is_same: bool) -> None:
@@ -183,15 +183,15 @@ async def rewind(case: Case, is_same: bool) -> None:
     whole, right = await case.play("whole.db"), await case.play("right.db", user="other_customer")
     async with whole.step(2) as stepper:
         await stepper.rewind(LAST_TURN)
-        earlier = comparable(stepper.state)
+        earlier = normalize_state(stepper.state)
         await stepper.forward(LAST_TURN)
-        later = comparable(stepper.state)
+        later = normalize_state(stepper.state)
         await stepper.rewind(LAST_TURN)
-        assert comparable(stepper.state) == earlier and (earlier is None or earlier != later)
+        assert normalize_state(stepper.state) == earlier and (earlier is None or earlier != later)
         await stepper.say("user", OTHER_WORDS)
         await stepper.run()
-        end = [line.content for line in (await stepper.outcome()).messages], comparable(stepper.state)
-    assert is_same and end == (contents(right), (await states(right))[1])
+        end = [line.content for line in (await stepper.outcome()).messages], normalize_state(stepper.state)
+    assert is_same and end == (read_second_messages(right), (await load_states(right))[1])
 
 
 async def resample(case: Case, is_same: bool) -> None:
@@ -206,45 +206,53 @@ async def resample(case: Case, is_same: bool) -> None:
                 await stepper.resample()
                 end = await stepper.run()
                 assert [call.sample > 0 for call in end.calls] == [True]  # the player was asked again
-                assert is_same and [line.content for line in (await stepper.outcome()).messages] == contents(whole)
-                assert comparable(end.state) == (await states(whole))[1]
+                assert is_same and [
+                    line.content for line in (await stepper.outcome()).messages
+                ] == read_second_messages(whole)
+                assert normalize_state(end.state) == (await load_states(whole))[1]
     resumed = await dialoom.aresume(path, trust=True)
-    assert (rows(resumed), await states(resumed)) == (rows(whole), await states(whole))
+    assert (export_rows(resumed), await load_states(resumed)) == (export_rows(whole), await load_states(whole))
 
 
-async def workers(case: Case, is_same: bool) -> None:
+async def play_with_workers(case: Case, is_same: bool) -> None:
     """Play two people's conversations with two workers."""
     whole = await case.play("whole.db", "both.toml")
     local_cluster(case.patch)
     spread = await case.play("spread.db", "both.toml", workers=2)
-    assert is_same and (rows(spread), await states(spread)) == (rows(whole), await states(whole))
+    assert is_same and (export_rows(spread), await load_states(spread)) == (
+        export_rows(whole),
+        await load_states(whole),
+    )
 
 
-async def elsewhere(case: Case, is_same: bool) -> None:
+async def play_on_cluster(case: Case, is_same: bool) -> None:
     """Play them with the workers of a cluster, which may be on other machines."""
     whole = await case.play("whole.db", "both.toml")
     local_cluster(case.patch)
     spread = await case.play("spread.db", "both.toml", ray="auto")
-    assert is_same and (rows(spread), await states(spread)) == (rows(whole), await states(whole))
+    assert is_same and (export_rows(spread), await load_states(spread)) == (
+        export_rows(whole),
+        await load_states(whole),
+    )
 
 
-async def trials(case: Case, is_same: bool) -> None:
+async def play_trials(case: Case, is_same: bool) -> None:
     """Check that the player knows nothing of other trials."""
     whole, tried = await case.play("whole.db"), await case.play("trials.db", trials=3)
     assert is_same
     for trial in (1, 2, 3):
-        found = [row for row in rows(tried) if row["trial"] == trial]
-        assert [row["messages"] for row in found] == [row["messages"] for row in rows(whole)]
-    assert sorted(map(str, await states(tried))) == sorted(map(str, (await states(whole)) * 3))
+        results = [row for row in export_rows(tried) if row["trial"] == trial]
+        assert [row["messages"] for row in results] == [row["messages"] for row in export_rows(whole)]
+    assert sorted(map(str, await load_states(tried))) == sorted(map(str, (await load_states(whole)) * 3))
 
 
-def contents(run: dialoom.Run) -> list[str]:
+def read_second_messages(run: dialoom.Run) -> list[str]:
     """Return the messages of the second conversation."""
-    return [message["content"] for message in rows(run)[1]["messages"]]
+    return [message["content"] for message in export_rows(run)[1]["messages"]]
 
 
 CELLS: dict[str, Callable[[Case, bool], Awaitable[None]]] = dict(
-    zip(USES, (resume, fork, rewind, resample, workers, elsewhere, trials), strict=True)
+    zip(USES, (resume, fork, rewind, resample, play_with_workers, play_on_cluster, play_trials), strict=True)
 )
 
 
