@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 from dialoom.cli import main
-from tests.processes import Started
+from tests.processes import CommandProcess
 
 ROOT = Path(__file__).parent.parent
 REAL = Path(os.environ.get("DIALOOM_PERSONALENS", ROOT.parent / "shared" / "data" / "personalens"))
@@ -182,7 +182,7 @@ def _forget_imports(folder: Path) -> None:
 def _run_in_new_process(
     command: list[str], folder: Path, environment: Mapping[str, str] | None, text: str
 ) -> subprocess.CompletedProcess[str]:
-    with Started(folder, *command, environment=environment) as process:
+    with CommandProcess(folder, *command, environment=environment) as process:
         out, err = process.communicate(text)
         return subprocess.CompletedProcess(command, process.returncode, out, err)
 
@@ -216,10 +216,10 @@ def _is_in_event_loop() -> bool:
 @pytest.fixture
 def players(tmp_path: Path) -> list[str]:
     """Return options for a cast of three fast Python callables, for tests whose subject is not the content."""
-    return quick_players(tmp_path)
+    return write_quick_players(tmp_path)
 
 
-def quick_players(folder: Path) -> list[str]:
+def write_quick_players(folder: Path) -> list[str]:
     """Write fast players into a folder and return the options that name them."""
     (folder / "players.py").write_text(
         """
@@ -245,6 +245,6 @@ def replace_model(arguments: Sequence[object], model: str) -> list[object]:
     return [model if str(each).startswith(role) else each for each in arguments]
 
 
-def lines_of(path: Path) -> list[dict[str, Any]]:
+def read_jsonl(path: Path) -> list[dict[str, Any]]:
     """Return the objects of a JSONL file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

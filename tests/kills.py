@@ -24,7 +24,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.processes import Started
+from tests.processes import CommandProcess
 
 LIBRARY = r"""
 #define _GNU_SOURCE
@@ -150,7 +150,7 @@ def run_commands(
         Failure: If they ended in another way.
     """
     (folder / "codes.json").unlink(missing_ok=True)
-    with Started(folder, json.dumps([commands, kill_at, share, has_workers]), script=SCRIPT) as process:
+    with CommandProcess(folder, json.dumps([commands, kill_at, share, has_workers]), script=SCRIPT) as process:
         output = process.communicate()
     if process.returncode == -signal.SIGKILL and kill_at > 0:
         return [], 0

@@ -21,14 +21,14 @@ from typing import IO, Any, Self
 
 import pytest
 
-PATIENCE = 240.0
+TIMEOUT_SECONDS = 240.0
 """Seconds after which a process counts as hung."""
 
 _ROOT = Path(__file__).parent.parent
 COMMAND = "from dialoom.cli import main\nmain()\n"
 
 
-class Started:
+class CommandProcess:
     """A running process. As a context manager, it is killed at the end of the block unless it has ended.
 
     Args:
@@ -80,7 +80,7 @@ class Started:
 
     def communicate(self, text: str = "") -> tuple[str, str]:
         """Write the whole input; return standard output and error when the process has ended."""
-        killer = threading.Timer(PATIENCE, self.kill)
+        killer = threading.Timer(TIMEOUT_SECONDS, self.kill)
         killer.start()
         try:
             with ThreadPoolExecutor(2) as reading:

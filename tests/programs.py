@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-PATIENCE = 120.0
+START_TIMEOUT_SECONDS = 120.0
 """Seconds that a server may take to start."""
 
 
@@ -49,7 +49,7 @@ def running(command: Sequence[str], folder: Path, environment: Mapping[str, str]
 
 def wait_until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
     """Wait until a server answers; fail the test if it exits first or times out."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + START_TIMEOUT_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         try:
             with urllib.request.urlopen(url, timeout=2):

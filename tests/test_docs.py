@@ -26,7 +26,7 @@ from dialoom.graphs import WithJudging, WithRoles
 from dialoom.runs.configuration.recipes import load_recipe
 
 from .conftest import ROOT, Command, MadeOnce
-from .processes import Started
+from .processes import CommandProcess
 
 
 def read(name: str) -> str:
@@ -37,7 +37,7 @@ def read(name: str) -> str:
 def test_documented_checkpointer_works_in_a_custom_graph(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "store.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    with Started(tmp_path, script=example) as process:
+    with CommandProcess(tmp_path, script=example) as process:
         out, errors = process.communicate()
         assert process.returncode == 0, errors
     assert out.startswith("['Ada', 'Hello for the 1. time.', 'Ben', 'Hello for the 3. time.']\nCompacted(before=")
@@ -81,7 +81,7 @@ def test_library_example_of_debugging(dialoom: Command, tmp_path: Path) -> None:
     made = re.search(r"^    dialoom (run .* -o talk\.db)$", text, re.MULTILINE)
     assert made is not None
     dialoom(*made[1].split())
-    with Started(tmp_path, script=example) as process:
+    with CommandProcess(tmp_path, script=example) as process:
         out, errors = process.communicate()
         assert process.returncode == 0, errors
     assert "Pair(left=('assistant', 'Thank you for the information." in out

@@ -36,7 +36,7 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def passing(work: Coroutine[Any, Any, Result]) -> Result:
+def run_in_virtual_time(work: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine in an event loop with a virtual clock."""
     with asyncio.Runner(loop_factory=_VirtualTimeLoop) as runner:
         return runner.run(work)

@@ -15,7 +15,7 @@ import pytest
 
 import dialoom
 from dialoom.graphs.personalens import RECIPE as PERSONALENS
-from tests.processes import PATIENCE
+from tests.processes import TIMEOUT_SECONDS
 
 from .counting import counting, speaker
 from .players import Messages, assistant, outcome_texts, run_settings
@@ -49,7 +49,7 @@ async def test_awaitable_form_runs_in_the_callers_event_loop(release: Path, tmp_
 
 
 def test_several_runs_at_once_in_threads(release: Path, tmp_path: Path, plain: list[str]) -> None:
-    barrier = threading.Barrier(3, timeout=PATIENCE)
+    barrier = threading.Barrier(3, timeout=TIMEOUT_SECONDS)
 
     def play(number: int) -> list[str]:
         has_waited: list[object] = []
@@ -136,7 +136,7 @@ async def test_event_loop_is_not_blocked_by_planning(tmp_path: Path) -> None:
     def on_planned(number: int) -> None:
         if number == 1500:
             loop.call_soon_threadsafe(is_planning.set)
-            turns.append(has_ticked.wait(PATIENCE))
+            turns.append(has_ticked.wait(TIMEOUT_SECONDS))
 
     ticker = asyncio.create_task(tick())
     recipe = counting(tmp_path, on_planned)

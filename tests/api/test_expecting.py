@@ -12,7 +12,7 @@ import pytest
 
 import dialoom as api
 from tests.conftest import ROOT, Command, MadeOnce
-from tests.processes import Started
+from tests.processes import CommandProcess
 
 PAGE = (ROOT / "docs" / "ci.md").read_text()
 PLUGIN = ("-p", "no:dialoom", "-p", "dialoom.pytest_plugin")  # with or without an installed entry point
@@ -46,7 +46,7 @@ def pytest_in(folder: Path, *arguments: Path | str) -> subprocess.CompletedProce
     """Run pytest in a folder."""
     script = "import sys, pytest\nsys.exit(pytest.main(sys.argv[1:]))\n"
     command = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", *PLUGIN, *arguments]
-    with Started(folder, *command, script=script) as process:
+    with CommandProcess(folder, *command, script=script) as process:
         out, err = process.communicate()
         return subprocess.CompletedProcess(command, process.returncode, out, err)
 

@@ -18,7 +18,7 @@ import pytest
 
 import dialoom
 from dialoom import Control, Ended, Planned, ScenarioDone, ScenarioFailed
-from tests.processes import PATIENCE, Started
+from tests.processes import TIMEOUT_SECONDS, CommandProcess
 from tests.server import completion, serving
 
 from .counting import counting, speaker
@@ -132,7 +132,7 @@ def test_control_stops_from_another_thread(action: str, release: Path, tmp_path:
         return await assistant(messages)
 
     def other_thread() -> None:
-        asked.wait(PATIENCE)
+        asked.wait(TIMEOUT_SECONDS)
         getattr(control, action)()
 
     thread = threading.Thread(target=other_thread)
@@ -388,7 +388,7 @@ def test_only_tune_process_changes_the_process(is_first: bool, tmp_path: Path) -
         "assert dict(os.environ) == before\n"
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("EXPERIMENTAL_")}
-    with Started(tmp_path, script=code, environment=environment) as process:
+    with CommandProcess(tmp_path, script=code, environment=environment) as process:
         assert process.communicate() == ("", "")
         assert process.returncode == 0
 

@@ -11,7 +11,7 @@ import pytest
 import dialoom
 from dialoom import DialoomError
 from tests.api.test_simulate import simulated
-from tests.conftest import Command, lines_of
+from tests.conftest import Command, read_jsonl
 from tests.graphs.support import played_by
 from tests.runs.test_environments import HONEST, played
 
@@ -22,7 +22,7 @@ def exported(run: dialoom.Run, format_: str, **options: Any) -> dict[str, Any]:
     """Return the first row of an export."""
     target = run.path.with_name(f"{format_}.jsonl")
     run.export(format_, target, options=options)
-    row: dict[str, Any] = lines_of(target)[0]
+    row: dict[str, Any] = read_jsonl(target)[0]
     return row
 
 
@@ -40,7 +40,7 @@ def test_training_rows_have_the_studys_system_message_another_or_none(tmp_path: 
         {"from": "gpt", "value": "Sure, case AB-1."},
     ]
     dialoom("export", run.path, "--format", "sft", "--system", "none", "-o", "none.jsonl")
-    assert [each["messages"] for each in lines_of(tmp_path / "none.jsonl")] == [messages] * 4
+    assert [each["messages"] for each in read_jsonl(tmp_path / "none.jsonl")] == [messages] * 4
 
 
 def test_tool_calls_are_exported_in_the_trainers_form(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from dialoom.errors import DialoomError
 from dialoom.inputs import DataError
 from dialoom.runs.stepping import case_of
 from tests.conftest import ROOT, command_in
-from tests.processes import Started
+from tests.processes import CommandProcess
 
 JUDGES = """
 [[judge]]
@@ -689,7 +689,7 @@ def test_dialogues_of_the_personalens_release_come_from_a_folder(tmp_path: Path)
 def test_a_killed_import_resumes_without_loss_or_duplicates(tmp_path: Path) -> None:
     rows = [{**KETTLE, "id": f"talk {number}"} for number in range(1500)]
     _written(tmp_path / "talks.jsonl", *rows)
-    with Started(tmp_path, "import", "talks.jsonl", "-o", "talks.db") as process:
+    with CommandProcess(tmp_path, "import", "talks.jsonl", "-o", "talks.db") as process:
         while process.poll() is None and not _imported_so_far(tmp_path / "talks.db"):
             time.sleep(0.01)
         process.kill()

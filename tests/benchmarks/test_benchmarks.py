@@ -14,7 +14,7 @@ import pytest
 
 from dialoom.graphs.apollo.scenario import SAMPLE
 from tests.conftest import ROOT
-from tests.processes import Started
+from tests.processes import CommandProcess
 
 LAUNCH = """
 import runpy, sys
@@ -82,7 +82,7 @@ def test_it_starts_as_documented(what: str) -> None:
         made = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
         assert made.returncode == 0 and made.stdout, made.stderr
         return
-    with Started(ROOT, ROOT, *start, *options, script=LAUNCH) as benchmark:
+    with CommandProcess(ROOT, ROOT, *start, *options, script=LAUNCH) as benchmark:
         if name == "quick_server":
             assert benchmark.stdout.readline().strip().isdecimal()
             return

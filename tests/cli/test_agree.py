@@ -16,7 +16,7 @@ from statsmodels.stats.inter_rater import cohens_kappa
 
 from dialoom import DialoomError, open_run
 from dialoom.personas import DataError
-from tests.conftest import Command, MadeOnce, quick_players
+from tests.conftest import Command, MadeOnce, write_quick_players
 from tests.invented import write_release
 
 CAST = """
@@ -49,7 +49,7 @@ def run(made_once: MadeOnce) -> Path:
 def _run(dialoom: Command, folder: Path) -> None:
     write_release(folder / "release", users=6)
     (folder / "varied.py").write_text(CAST)
-    assistant = quick_players(folder)[2:4]
+    assistant = write_quick_players(folder)[2:4]
     cast = [*assistant, "--model", "user=python:varied:user", "--model", "judge=python:varied:judge"]
     options = ["--turn-scores", "--seed", 3, "--concurrency", 1]
     dialoom("run", "personalens", "--profiles", "release", *cast, *options, "-o", "run.db")

@@ -14,9 +14,9 @@ import pytest
 
 import dialoom
 from dialoom import DialoomError, __version__, open_run
-from tests.conftest import Command, MadeOnce, lines_of, quick_players, replace_model
+from tests.conftest import Command, MadeOnce, read_jsonl, replace_model, write_quick_players
 from tests.invented import write_release
-from tests.processes import Started
+from tests.processes import CommandProcess
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def run(made_once: MadeOnce) -> Path:
 
 def _run(dialoom: Command, folder: Path) -> None:
     write_release(folder / "release")
-    plan = ["run", "personalens", "--profiles", "release", *quick_players(folder), "--seed", 3]
+    plan = ["run", "personalens", "--profiles", "release", *write_quick_players(folder), "--seed", 3]
     done = dialoom(*plan, "--setting", "base", "--setting", "I", "-o", "run.db")
     assert "planned 4 scenarios" in done.stdout
     assert "1 empty affinity left out" in done.stdout
@@ -73,12 +73,12 @@ def test_printed_configuration_can_be_used_again(dialoom: Command, run: Path, tm
     assert (tmp_path / "run.jsonl").read_bytes() == (tmp_path / "again.jsonl").read_bytes()
     dialoom("run", "personalens", "--config", "again.yaml", "--setting", "S", "-o", "flags.db")
     dialoom("export", "flags.db", "-o", "flags.jsonl")
-    assert {line["scenario"]["setting"] for line in lines_of(tmp_path / "flags.jsonl")} == {"S"}
+    assert {line["scenario"]["setting"] for line in read_jsonl(tmp_path / "flags.jsonl")} == {"S"}
 
 
 def test_dialogues_are_exported_in_plan_order(dialoom: Command, run: Path, tmp_path: Path) -> None:
     dialoom("export", run, "--format", "dialogues", "-o", "out.jsonl")
-    lines = lines_of(tmp_path / "out.jsonl")
+    lines = read_jsonl(tmp_path / "out.jsonl")
     keys = {"id", "recipe", "scenario", "messages", "ended_by", "judgements", "models", "prompts", "faults"}
     assert [set(line) for line in lines] == [keys] * 4
     assert [(line["scenario"]["task"], line["scenario"]["setting"]) for line in lines] == [
@@ -109,7 +109,7 @@ def test_release_layout_and_sft_exports(dialoom: Command, run: Path, tmp_path: P
     content = json.loads(files[0].read_text())
     assert set(content) == {"user_id", "task_id", "task_description", "user_model", "assistant_model", "dialogue"}
     dialoom("export", run, "--format", "sft", "-o", "sft.jsonl")
-    for line, setting in zip(lines_of(tmp_path / "sft.jsonl"), ["base", "I"] * 2, strict=True):
+    for line, setting in zip(read_jsonl(tmp_path / "sft.jsonl"), ["base", "I"] * 2, strict=True):
         assert set(line) == {"id", "messages"}
         assert line["messages"][0]["role"] == "system"
         assert ("<summary" in line["messages"][0]["content"]) == (setting == "I")
@@ -152,7 +152,7 @@ def test_second_judging_is_stored_separately_and_compared(dialoom: Command, run:
     dialoom("export", run, "-o", "after.jsonl")
     assert (tmp_path / "before.jsonl").read_bytes() == (tmp_path / "after.jsonl").read_bytes()
     dialoom("export", run, "--judging", "strict", "-o", "strict.jsonl")
-    line = lines_of(tmp_path / "strict.jsonl")[0]
+    line = read_jsonl(tmp_path / "strict.jsonl")[0]
     assert [judgement["score"] for judgement in line["judgements"]] == [False, 1, 1, 1, 1, 1]
     assert line["models"]["judge"] == "python:strict:judge"
     report = dialoom("report", run).stdout
@@ -176,7 +176,7 @@ def test_failing_assistant_fails_its_scenario_only(dialoom: Command, players: li
     cast = [*players[:2], *players[4:], "--model", "assistant=python:moody:assistant"]
     dialoom("run", "personalens", "--profiles", "release", *cast, "-o", "r.db", code=1)
     dialoom("export", "r.db", "-o", "r.jsonl")
-    lines = lines_of(tmp_path / "r.jsonl")
+    lines = read_jsonl(tmp_path / "r.jsonl")
     assert [line["ended_by"] for line in lines] == ["error", "error"]
     assert "not in the mood" in lines[0]["error"]
     assert len(lines[0]["messages"]) == 5, "the messages up to the failure are kept"
@@ -184,7 +184,7 @@ def test_failing_assistant_fails_its_scenario_only(dialoom: Command, players: li
     (tmp_path / "calm").touch()
     assert "2 failed scenarios are retried" in dialoom("resume", "r.db", "--retry-failed").stdout
     dialoom("export", "r.db", "-o", "r.jsonl")
-    assert [line["ended_by"] for line in lines_of(tmp_path / "r.jsonl")] == ["user_terminated"] * 2
+    assert [line["ended_by"] for line in read_jsonl(tmp_path / "r.jsonl")] == ["user_terminated"] * 2
 
 
 def test_every_call_is_a_row_and_each_text_is_stored_once(run: Path) -> None:
@@ -283,7 +283,7 @@ def test_full_disk_gives_one_message(players: list[str], tmp_path: Path) -> None
     )
     write_release(tmp_path / "release")
     arguments = ["run", "personalens", "--profiles", "release", *players, "-o", "full.db"]
-    with Started(tmp_path, *arguments, script=limited) as process:
+    with CommandProcess(tmp_path, *arguments, script=limited) as process:
         _, errors = process.communicate()
         assert process.returncode == 2
     assert "free disk space" in errors.lower()
@@ -304,7 +304,7 @@ def test_new_recipe_passes_its_test_and_is_played(dialoom: Command, tmp_path: Pa
     readme = (folder / "README.md").read_text()
     assert sum(bool(line.strip()) for line in readme.splitlines()) <= 10 and "web_shop.py:RECIPE" in readme
     script = "import sys, pytest\nsys.exit(pytest.main(['-q', '-p', 'no:cacheprovider']))\n"
-    with Started(folder, script=script) as tested:
+    with CommandProcess(folder, script=script) as tested:
         printed, _ = tested.communicate()
     assert tested.returncode == 0 and "passed" in printed, printed
     dialoom("run", "web-shop/web_shop.py:RECIPE", "-o", "run.db")

@@ -15,10 +15,10 @@ import pytest
 import yaml
 
 from dialoom import DialoomError, import_transcripts, open_run
-from tests.conftest import Command, lines_of
+from tests.conftest import Command, read_jsonl
 from tests.graphs.aloe.players import PEOPLE, PLAYERS, cast
 from tests.invented import ALARM, write_release
-from tests.processes import Started
+from tests.processes import CommandProcess
 
 RECIPE = """
 from pathlib import Path
@@ -79,7 +79,7 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> Path:
     roles = cast("user", "induction", "preferred", "rejected", "judge")
     options = ["--rounds", "4", "--branching", "1", "--verify-pairs", "--seed", "5"]
     command = ["run", "aloe", "--personas", "people.jsonl", *roles, *options, "-o", "tree.db"]
-    with Started(folder, *command) as process:
+    with CommandProcess(folder, *command) as process:
         _, errors = process.communicate()
         assert process.returncode == 0, errors
     return folder / "tree.db"
@@ -100,7 +100,7 @@ def test_parquet_and_jsonl_are_equal_and_reproducible(trees: Path, tmp_path: Pat
                 run.export(format_, tmp_path / name / "set.jsonl"),
                 run.export(format_, tmp_path / name / "set.parquet", encoding="parquet"),
             ]
-    rows = lines_of(tmp_path / "one" / "set.jsonl")
+    rows = read_jsonl(tmp_path / "one" / "set.jsonl")
     assert columns(tmp_path / "one" / "set.parquet") == rows
     assert counts == [{"all": len(rows)}] * 2
     files = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
@@ -113,17 +113,17 @@ def test_parquet_and_jsonl_are_equal_and_reproducible(trees: Path, tmp_path: Pat
 def test_split_keeps_each_persona_on_one_side(trees: Path, tmp_path: Path) -> None:
     with open_run(trees) as run:
         run.export("tree", tmp_path / "whole.jsonl")
-        said_by = {tree["rounds"][0]["user"]: tree["id"] for tree in lines_of(tmp_path / "whole.jsonl")}
+        said_by = {tree["rounds"][0]["user"]: tree["id"] for tree in read_jsonl(tmp_path / "whole.jsonl")}
         assert len(said_by) == 12
         tested: dict[str, set[str]] = {}
         for name, format_, share in (("a", "dpo", 0.25), ("b", "kto", 0.25), ("c", "sft", 0.5)):
             total = run.export(format_, tmp_path / name, test_share=share)
             run.export(format_, tmp_path / f"{name}.jsonl")
-            sides = {side: lines_of(tmp_path / name / f"{side}.jsonl") for side in ("train", "test")}
+            sides = {side: read_jsonl(tmp_path / name / f"{side}.jsonl") for side in ("train", "test")}
             who = {side: {said_by[row["prompt"][0]["content"]] for row in rows} for side, rows in sides.items()}
             assert not who["train"] & who["test"]
             assert len(who["test"]) == round(12 * share)
-            whole = lines_of(tmp_path / f"{name}.jsonl")
+            whole = read_jsonl(tmp_path / f"{name}.jsonl")
             assert sorted(map(json.dumps, sides["train"] + sides["test"])) == sorted(map(json.dumps, whole))
             assert sum(total.values()) == len(whole)
             tested[name] = who["test"]
@@ -150,7 +150,7 @@ def test_card_describes_how_the_set_was_made(dialoom: Command, trees: Path, tmp_
         {"split": "train", "path": "train.jsonl"},
         {"split": "test", "path": "test.jsonl"},
     ]
-    count = len(lines_of(tmp_path / "set" / "train.jsonl"))
+    count = len(read_jsonl(tmp_path / "set" / "train.jsonl"))
     assert f"| train.jsonl | {count} |" in card
     assert "`round_range=2-3, verified_only`" in card
     assert "seed 5" in card
@@ -178,7 +178,7 @@ def test_card_names_parquet_and_a_stated_licence(dialoom: Command, trees: Path, 
 def lines_of_dialogues(dialoom: Command, run: Path, folder: Path) -> list[dict[str, Any]]:
     """Return the run's dialogues."""
     dialoom("export", run, "-o", "dialogues.jsonl")
-    return lines_of(folder / "dialogues.jsonl")
+    return read_jsonl(folder / "dialogues.jsonl")
 
 
 def test_card_of_an_offline_set_has_a_notice(dialoom: Command, tmp_path: Path) -> None:
@@ -190,14 +190,14 @@ def test_card_of_an_offline_set_has_a_notice(dialoom: Command, tmp_path: Path) -
 
 def test_filters_select_examples(dialoom: Command, trees: Path, tmp_path: Path) -> None:
     dialoom("export", trees, "--format", "tree", "-o", "tree.jsonl")
-    rounds = [each for tree in lines_of(tmp_path / "tree.jsonl") for each in tree["rounds"]]
+    rounds = [each for tree in read_jsonl(tmp_path / "tree.jsonl") for each in tree["rounds"]]
     verified = [each for each in rounds if each["verified"]]
     assert 0 < len(verified) < len(rounds)
     dialoom("export", trees, "--format", "sft", "--verified-only", "-o", "verified.jsonl")
-    completions = [row["completion"][0]["content"] for row in lines_of(tmp_path / "verified.jsonl")]
+    completions = [row["completion"][0]["content"] for row in read_jsonl(tmp_path / "verified.jsonl")]
     assert completions == [each["preferred"] for each in verified]
     dialoom("export", trees, "--format", "sft", "--round-range", "2-3", "-o", "range.jsonl")
-    assert {len(row["prompt"]) for row in lines_of(tmp_path / "range.jsonl")} == {3, 5}
+    assert {len(row["prompt"]) for row in read_jsonl(tmp_path / "range.jsonl")} == {3, 5}
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_formats_of_other_recipes_are_split_and_encoded(dialoom: Command, player
     assert not (tmp_path / "rows").exists()
     refused = dialoom("export", "r.db", "--format", "sft", "-o", "nowhere/rows.jsonl", code=2)
     assert "there is no folder nowhere" in refused.stderr
-    sides = [lines_of(tmp_path / "set" / f"{side}.jsonl") for side in ("train", "test")]
+    sides = [read_jsonl(tmp_path / "set" / f"{side}.jsonl") for side in ("train", "test")]
     assert [len(side) for side in sides] == [2, 2]
     scores = [judgement["score"] for row in columns(tmp_path / "d.parquet") for judgement in row["judgements"]]
     assert set(scores) == {1.0, 3.0}, "a verdict in a column with numbers is 1 or 0"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command, MadeOnce
-from tests.processes import COMMAND, Started
+from tests.processes import COMMAND, CommandProcess
 
 _PLAYERS = ("--model", "offline/attentive")
 
@@ -38,7 +38,7 @@ def test_missing_extra_is_found_before_anything_is_written(
     (folder / "study.toml").write_text('[people]\nrows = ["Ada"]\n')
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     script = f"import sys\nsys.modules[{library!r}] = None\n{COMMAND}"
-    with Started(folder, *line.split(), script=script) as command:
+    with CommandProcess(folder, *line.split(), script=script) as command:
         output, errors = command.communicate()
     assert command.returncode == 2, errors
     assert output == ""
@@ -52,7 +52,7 @@ def test_notice_about_missing_charts_follows_the_page(made_once: MadeOnce) -> No
     folder = made_once(_run)
     script = f"import sys\nsys.modules['matplotlib'] = None\n{COMMAND}"
     for line in ("describe run.db -o described", "report run.db -o reported"):
-        with Started(folder, *line.split(), script=script) as command:
+        with CommandProcess(folder, *line.split(), script=script) as command:
             output, errors = command.communicate()
         assert command.returncode == 0, errors
         page, notice, *written = output.splitlines()

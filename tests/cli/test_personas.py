@@ -15,7 +15,7 @@ import pytest
 
 from dialoom.personas import read_personas, read_pool
 from tests.conftest import Command
-from tests.processes import Started
+from tests.processes import CommandProcess
 from tests.server import Answer, completion, serving
 
 BUILD = ["personas", "build", "--model", "offline/attentive"]
@@ -42,7 +42,7 @@ def stopped_at(
     folder: Path, line: str, number: int, *arguments: object, environment: Mapping[str, str] | None = None
 ) -> int:
     """Return the exit code of a command that received a signal when it printed the line."""
-    with Started(folder, line, int(number), *arguments, script=_STOP_SCRIPT, environment=environment) as process:
+    with CommandProcess(folder, line, int(number), *arguments, script=_STOP_SCRIPT, environment=environment) as process:
         process.communicate()
         return process.returncode
 

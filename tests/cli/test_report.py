@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import Command
 from tests.invented import ALARM, write_release
-from tests.processes import Started
+from tests.processes import CommandProcess
 
 CAST = """
 async def user(messages):
@@ -82,7 +82,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         cast = [f"--model={role}=python:cast:{role}" for role in ("user", "judge")]
         cast += [f"--model=assistant=python:cast:{assistant}", f"--rounds={rounds}", "-o", f"{name}.db"]
-        with Started(folder, "run", "aloe-eval", "--personas", "people.jsonl", *cast) as process:
+        with CommandProcess(folder, "run", "aloe-eval", "--personas", "people.jsonl", *cast) as process:
             _, errors = process.communicate()
             assert process.returncode == 0, errors
     return folder
@@ -185,7 +185,7 @@ def test_report_without_matplotlib_names_the_install_command(runs: Path) -> None
     (runs / "lacking" / "matplotlib").mkdir(parents=True)
     (runs / "lacking" / "matplotlib" / "__init__.py").write_text("raise ModuleNotFoundError('matplotlib')\n")
     shadowed = f"import sys; sys.path.insert(0, {str(runs / 'lacking')!r}); from dialoom.cli import main; main()"
-    with Started(runs, "report", "rising.db", "steady.db", "-o", "out", script=shadowed) as process:
+    with CommandProcess(runs, "report", "rising.db", "steady.db", "-o", "out", script=shadowed) as process:
         output, errors = process.communicate()
         assert process.returncode == 0, errors
     assert "no charts" in output and "pip install" in output

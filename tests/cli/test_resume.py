@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import REAL, ROOT, Command, lines_of, needs_real_data
+from tests.conftest import REAL, ROOT, Command, needs_real_data, read_jsonl
 from tests.invented import write_release
-from tests.processes import Started
+from tests.processes import CommandProcess
 
 
-def wait_for(line: str, process: Started, times: int = 1) -> None:
+def wait_for(line: str, process: CommandProcess, times: int = 1) -> None:
     """Wait until a process has printed a line with this text `times` times."""
     for _ in range(times):
         while line not in (printed := process.stdout.readline()):
@@ -78,7 +78,7 @@ def test_run_killed_ten_times_gives_the_same_bytes(dialoom: Command, tmp_path: P
     moments = random.Random(20)
     command: list[object] = [*plan, "-o", "run.db"]
     for _ in range(10):
-        with Started(tmp_path, *command, "--concurrency", 3) as process:
+        with CommandProcess(tmp_path, *command, "--concurrency", 3) as process:
             if command[0] == "run":
                 process.stdout.readline()  # planning prints a line once the file exists
             enough = answered_calls(tmp_path / "run.db") + moments.randrange(20)
@@ -134,7 +134,7 @@ def test_interrupt_drains_and_names_the_resume_command(dialoom: Command, tmp_pat
     """After SIGINT the command exits with 3 after the current step; no call is lost or repeated."""
     write_release(tmp_path / "release", users=4)
     plan = ["run", "personalens", "--profiles", "release", *waiting_players(tmp_path), "--concurrency", "4"]
-    with Started(tmp_path, *plan, "-o", "run.db") as process:
+    with CommandProcess(tmp_path, *plan, "-o", "run.db") as process:
         wait_for("waiting", process, 4)
         process.send_signal(signal.SIGINT)
         (tmp_path / "go-on").touch()
@@ -181,7 +181,7 @@ def test_first_interrupt_is_acknowledged_by_every_command(dialoom: Command, tmp_
         ["retry", "whole.db", "--unparsed", "--judging", "unparsed"],
     ):
         (tmp_path / "go-on").unlink()
-        with Started(tmp_path, *command) as process:
+        with CommandProcess(tmp_path, *command) as process:
             wait_for("waiting", process)
             process.send_signal(signal.SIGINT)
             (tmp_path / "go-on").touch()
@@ -209,7 +209,7 @@ def test_second_interrupt_stops_at_once(dialoom: Command, tmp_path: Path) -> Non
         "    return 'again'\n"
     )
     cast = ["--model", "user=python:stuck:user", "--model", "assistant=python:stuck:assistant", "--no-judge"]
-    with Started(tmp_path, "run", "personalens", "--profiles", "release", *cast, "-o", "run.db") as process:
+    with CommandProcess(tmp_path, "run", "personalens", "--profiles", "release", *cast, "-o", "run.db") as process:
         wait_for("stuck", process, 2)
         process.send_signal(signal.SIGINT)
         (tmp_path / "interrupted").touch()
@@ -225,7 +225,7 @@ def test_second_interrupt_stops_at_once(dialoom: Command, tmp_path: Path) -> Non
 def test_second_writer_is_refused_while_readers_work(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=12)
     plan = ["run", "personalens", "--profiles", "release", *waiting_players(tmp_path), "--concurrency", "1"]
-    with Started(tmp_path, *plan, "-o", "run.db") as process:
+    with CommandProcess(tmp_path, *plan, "-o", "run.db") as process:
         wait_for("waiting", process)
         refused = dialoom("resume", "run.db", code=2)
         assert "being written by another dialoom process" in refused.stderr
@@ -271,7 +271,7 @@ def test_planning_can_be_interrupted_and_recipes_may_exit(dialoom: Command, tmp_
     (tmp_path / "nobody.py").write_text("async def asked(messages):\n    raise AssertionError('nothing is played')\n")
     left = dialoom("run", "plans.py:LEAVING", *options, code=1, input="")
     assert left.stderr == "the data file is broken\n"
-    with Started(tmp_path, "run", "plans.py:ENDLESS", *options) as process:
+    with CommandProcess(tmp_path, "run", "plans.py:ENDLESS", *options) as process:
         wait_for("begun", process)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate()
@@ -306,7 +306,9 @@ def test_run_killed_while_planning_is_planned_by_resume(dialoom: Command, player
     (tmp_path / "holding.py").write_text(_HOLDING)
     dialoom("run", "holding.py:RECIPE", "--profiles", "release", *players, "-o", "whole.db")
     (tmp_path / "hold").touch()
-    with Started(tmp_path, "run", "holding.py:RECIPE", "--profiles", "release", *players, "-o", "run.db") as process:
+    with CommandProcess(
+        tmp_path, "run", "holding.py:RECIPE", "--profiles", "release", *players, "-o", "run.db"
+    ) as process:
         while not (tmp_path / "held").exists():
             assert process.poll() is None, process.communicate()[1]
             time.sleep(0.01)
@@ -323,7 +325,7 @@ def test_real_release_is_played_and_judged(dialoom: Command, tmp_path: Path) -> 
     source = ["--profiles", REAL, "--users", "user874,user1041", "--limit", 20, "--setting", "base", "--setting", "I"]
     dialoom("run", "personalens", *source, "--model", "offline/attentive", "--seed", 7, "-o", "real.db")
     dialoom("export", "real.db", "-o", "real.jsonl")
-    lines = lines_of(tmp_path / "real.jsonl")
+    lines = read_jsonl(tmp_path / "real.jsonl")
     assert len(lines) == 20
     assert {line["ended_by"] for line in lines} == {"user_terminated"}
     assert {judgement["status"] for line in lines for judgement in line["judgements"]} == {"ok"}

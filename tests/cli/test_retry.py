@@ -14,14 +14,14 @@ from dialoom.cli.setting_flags import RunCommand, read_settings
 from dialoom.graphs import Estimate
 from dialoom.graphs.tables.statistics import rank_correlation
 from dialoom.runs.report.rater_agreement import krippendorff_alpha
-from tests.conftest import Command, MadeOnce, lines_of
+from tests.conftest import Command, MadeOnce, read_jsonl
 from tests.invented import ALARM, write_release
 
 
 def exported(dialoom: Command, folder: Path) -> list[dict[str, Any]]:
     """Return the dialogues of `run.db`."""
     dialoom("export", "run.db", "-o", "run.jsonl")
-    return lines_of(folder / "run.jsonl")
+    return read_jsonl(folder / "run.jsonl")
 
 
 def status_of(dialoom: Command) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def test_one_call_for_each_unparsed_judgement(
     dialoom(*retry, "--max-calls", "none")
     assert status_of(dialoom)["calls"] == calls + 2, "two dialogues with six judgements each, of which one was unparsed"
     dialoom("export", "run.db", "--judging", judging, "-o", "run.jsonl")
-    judgements = [each for line in lines_of(tmp_path / "run.jsonl") for each in line["judgements"]]
+    judgements = [each for line in read_jsonl(tmp_path / "run.jsonl") for each in line["judgements"]]
     assert [each["status"] for each in judgements] == ["ok"] * 12
 
 

@@ -17,7 +17,7 @@ from dialoom import open_run, open_scorecard, scorecard
 from dialoom.runs.scorecard import read_suite, shipped_suites
 from tests.conftest import Command, MadeOnce
 from tests.invented import ALARM, TWO_ASSISTANTS, write_release
-from tests.processes import Started
+from tests.processes import CommandProcess
 
 CAST = (
     TWO_ASSISTANTS
@@ -166,7 +166,7 @@ def test_interrupted_scorecard_continues_without_repeated_calls(card: Path, dial
     assert "are pending" in (card / "again" / "index.html").read_text()
     assert 30 <= _calls(card / "again") <= 40
     (card / "again" / "index.html").unlink()
-    with Started(card, "scorecard", *one, "-o", "again", "--max-calls", "none") as process:
+    with CommandProcess(card, "scorecard", *one, "-o", "again", "--max-calls", "none") as process:
         assert any(line.startswith("2 of 2") for line in process.stdout)
     assert not (card / "again" / "index.html").exists()
     dialoom("scorecard", *one, "-o", "again")

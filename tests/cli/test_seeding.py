@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import dialoom as api
-from tests.conftest import ROOT, Command, MadeOnce, lines_of
+from tests.conftest import ROOT, Command, MadeOnce, read_jsonl
 
 NEW = ["new", "study", "shop", "--from-transcripts", "talks.jsonl"]
 SECRETS = ("ada.lovelace@gmail.com", "650 253 0000", "4111 1111 1111 1111")
@@ -92,7 +92,9 @@ def test_users_open_like_the_real_ones_and_are_compared_with_them(dialoom: Comma
 
 def test_statements_traits_and_evidence_are_written(dialoom: Command, made_once: MadeOnce) -> None:
     folder = made_once(seed_study)
-    people, tasks, evidence = (lines_of(folder / "shop" / f"{name}.jsonl") for name in ("people", "tasks", "evidence"))
+    people, tasks, evidence = (
+        read_jsonl(folder / "shop" / f"{name}.jsonl") for name in ("people", "tasks", "evidence")
+    )
     assert [len(rows) for rows in (people, tasks, evidence)] == [4, 4, 4]
     assert people[0]["traits"] == "is polite; objects to what is wrong"
     assert people[1]["description"] == "You say of yourself: Where is my parcel?"
@@ -179,9 +181,9 @@ def test_evidence_that_the_user_did_not_write_is_unparsed(
     report = dialoom("report", "shop.run.db").stdout
     assert "Unparsed, without evidence: 4." in report
     if player == "quotes":
-        rows = lines_of(folder / "shop" / "people.jsonl")
+        rows = read_jsonl(folder / "shop" / "people.jsonl")
         assert [row["description"] for row in rows] == ["", "You have a parcel.", "", ""]
-        assert all(row["goal"] == "" for row in lines_of(folder / "shop" / "tasks.jsonl"))
+        assert all(row["goal"] == "" for row in read_jsonl(folder / "shop" / "tasks.jsonl"))
         dialoom("run", "shop/study.toml", "-o", "shop.db")  # users without a description have conversations, too
 
 

@@ -17,8 +17,8 @@ import pytest
 
 from dialoom.runs.report.cost import cost_table
 from dialoom.runs.store import RunStore
-from tests.conftest import ROOT, Command, MadeOnce, lines_of, quick_players
-from tests.processes import Started
+from tests.conftest import ROOT, Command, MadeOnce, read_jsonl, write_quick_players
+from tests.processes import CommandProcess
 
 Stepped = Callable[..., str]
 
@@ -31,7 +31,7 @@ def run(dialoom: Command, made_once: MadeOnce) -> Command:
 
 
 def _run(dialoom: Command, folder: Path) -> None:
-    dialoom("run", "personalens", "--limit", 2, *quick_players(folder), "--seed", 3, "-o", "run.db")
+    dialoom("run", "personalens", "--limit", 2, *write_quick_players(folder), "--seed", 3, "-o", "run.db")
 
 
 @pytest.fixture
@@ -224,7 +224,7 @@ def test_lines_are_read_from_a_pipe(run: Command) -> None:
 
 @pytest.mark.usefixtures("run")
 def test_program_gets_an_answer_to_each_line(tmp_path: Path) -> None:
-    with Started(tmp_path, "step", "run.db", 1, "--json") as process:
+    with CommandProcess(tmp_path, "step", "run.db", 1, "--json") as process:
         for line, branch in (("goto turn 1", "main"), ("next", "main"), ("state ended_by", None), ("forward 99", None)):
             process.stdin.write(f"{line}\n")
             process.stdin.flush()
@@ -312,16 +312,16 @@ def test_bug_in_a_recipe_is_shown_with_its_place(tmp_path: Path) -> None:
     recipe = tmp_path / "game" / "larder.py"
     recipe.write_text(recipe.read_text().replace('utterances(state["messages"])', 'utterances(state["nothing"])'))
     step = ["step", "game/larder.py:RECIPE", "--larders", "1"]
-    with Started(tmp_path, *step, "-o", "one.db") as process:
+    with CommandProcess(tmp_path, *step, "-o", "one.db") as process:
         _, shown = process.communicate("next\n")
         assert process.returncode == 1
     assert "in clerk" in shown
     assert shown.endswith("standard input, line 1 (next): unexpected KeyError: 'nothing'\n")
-    with Started(tmp_path, *step, "-o", "two.db", "--json") as process:
+    with CommandProcess(tmp_path, *step, "-o", "two.db", "--json") as process:
         (result,) = answers(process.communicate("next\n")[0])
     assert (result["ok"], result["error"]) == (False, "unexpected KeyError: 'nothing'")
     recipe.write_text(recipe.read_text().replace("nothing", "sk-0123456789abcdef"))
-    with Started(tmp_path, *step, "-o", "three.db") as process:
+    with CommandProcess(tmp_path, *step, "-o", "three.db") as process:
         _, shown = process.communicate("next\n")
     assert shown.endswith("unexpected KeyError: '[key]'\n") and "0123456789" not in shown
 
@@ -348,7 +348,7 @@ def test_interrupted_script_exits_with_three(run: Command, tmp_path: Path) -> No
         "    return 'There you are.'\n"
     )
     (tmp_path / "lines.txt").write_text("goto turn 2\nmodel assistant python:pondering:assistant\ncontinue\n")
-    with Started(tmp_path, "step", "run.db", 1, "--script", "lines.txt") as process:
+    with CommandProcess(tmp_path, "step", "run.db", 1, "--script", "lines.txt") as process:
         while "let me think" not in (printed := process.stdout.readline()):
             assert printed, "the process ended early"
         process.send_signal(signal.SIGINT)
@@ -390,7 +390,7 @@ def test_new_run_is_made_for_a_recipe(dialoom: Command, players: list[str], tmp_
     dialoom("run", *plan, "-o", "run.db")
     dialoom("export", "run.db", "-o", "run.jsonl")
     dialoom("export", "step-personalens.db", "-o", "step.jsonl")
-    assert lines_of(tmp_path / "run.jsonl") == lines_of(tmp_path / "step.jsonl")
+    assert read_jsonl(tmp_path / "run.jsonl") == read_jsonl(tmp_path / "step.jsonl")
     assert "step-personalens.db exists" in dialoom("step", *plan, "--script", "lines.txt", code=2).stderr
 
 

@@ -14,8 +14,8 @@ import pexpect
 import pytest
 from pexpect.fdpexpect import fdspawn
 
-from tests.conftest import ROOT, Command, MadeOnce, lines_of
-from tests.processes import COMMAND, PATIENCE, start
+from tests.conftest import ROOT, Command, MadeOnce, read_jsonl
+from tests.processes import COMMAND, TIMEOUT_SECONDS, start
 from tests.server import completion, serving, silence
 
 _KEY_INTERVAL = 0.5
@@ -47,7 +47,7 @@ class Terminal:
             has_terminal=True,
         )
         os.close(theirs)
-        self.child: fdspawn[str] = fdspawn(own, encoding="utf-8", timeout=PATIENCE)
+        self.child: fdspawn[str] = fdspawn(own, encoding="utf-8", timeout=TIMEOUT_SECONDS)
         self.child.delaybeforesend = None
         self.raw = ""
 
@@ -73,7 +73,7 @@ class Terminal:
         """
         self.child.send(text)
         self.child.expect_exact(text)
-        for _ in range(int(PATIENCE / _KEY_INTERVAL)):
+        for _ in range(int(TIMEOUT_SECONDS / _KEY_INTERVAL)):
             self.press("C")
             if self.child.expect([_prompt(branch), pexpect.TIMEOUT], timeout=_KEY_INTERVAL) == 0:
                 return self._before()
@@ -164,7 +164,7 @@ def test_finished_dialogue_is_rewound_changed_compared_and_promoted(
     assert "user\nWake me at 6:15, please." in shown
     assert "branch: b1, made in the step debugger (1 said by a person)" in shown
     run("export", "run.db", "-o", "run.jsonl")
-    (dialogue,) = lines_of(tmp_path / "run.jsonl")
+    (dialogue,) = read_jsonl(tmp_path / "run.jsonl")
     assert dialogue["branch"] == {"name": "b1", "models": {}, "replaced": {}, "edits": 0, "said": 1, "prompts": 0}
 
 

@@ -19,7 +19,7 @@ import dialoom as api
 from dialoom.runs.configuration.recipes import find_recipe
 from tests.conftest import ROOT, Command, MadeOnce
 from tests.graphs.support import judge
-from tests.processes import Started
+from tests.processes import CommandProcess
 
 STUDY = """
 name = "support"
@@ -793,7 +793,7 @@ def test_exports_are_the_same_bytes_after_a_kill_and_at_any_concurrency(dialoom:
     (folder / "support.toml").write_text(STUDY + named)
     (folder / "slow.py").write_text(SLOW)
     run = ["run", "support.toml", "--model", "assistant=python:slow:reply", "-o"]
-    with Started(folder, *run, "killed.db", "--concurrency", 2) as process:
+    with CommandProcess(folder, *run, "killed.db", "--concurrency", 2) as process:
         while not (folder / "second").exists():
             assert process.poll() is None, process.communicate()[1]
             time.sleep(0.01)

@@ -24,7 +24,7 @@ from dialoom.personas import DataError
 from dialoom.runs.store import connections
 from tests.conftest import Command
 from tests.hostile.replies import play, saying
-from tests.processes import Started
+from tests.processes import CommandProcess
 
 PLAN = ["run", "personalens", "--limit", "1", "-o", "new.db"]
 COMMANDS = {
@@ -223,7 +223,7 @@ dialoom.plan("personalens", path=folder + "/run.db", options={"limit": 1})
 def test_run_file_appears_complete_or_not_at_all(tmp_path: Path, is_nameless: bool) -> None:
     for at in (1, 2, 3, 4, 6):
         (folder := tmp_path / f"run{at}").mkdir()
-        with Started(tmp_path, folder, at, is_nameless, script=_KILLED) as process:
+        with CommandProcess(tmp_path, folder, at, is_nameless, script=_KILLED) as process:
             process.communicate()
             assert process.returncode == -signal.SIGKILL
         if (path := folder / "run.db").exists():

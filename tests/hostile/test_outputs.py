@@ -23,9 +23,9 @@ from dialoom.graphs import Table
 from dialoom.outputs import file_name, folder_output, text_output
 from dialoom.runs.report import Report, render_markdown
 from dialoom.text import cell_text, csv_cell, harmless, json_line
-from tests.conftest import ROOT, Command, lines_of
+from tests.conftest import ROOT, Command, read_jsonl
 from tests.invented import ALARM, profile, write_release
-from tests.processes import COMMAND, Started
+from tests.processes import COMMAND, CommandProcess
 
 OPENERS = {
     "dialoom/outputs.py",
@@ -119,7 +119,7 @@ def test_temporary_file_of_a_killed_writer_is_removed_by_the_next(
     dialoom: Command, finished: Path, tmp_path: Path
 ) -> None:
     (folder := tmp_path / "results").mkdir()
-    with Started(tmp_path, folder, script=_KILLED) as process:
+    with CommandProcess(tmp_path, folder, script=_KILLED) as process:
         process.communicate()
     assert len(list(folder.glob(".dialoom-*.partial"))) == 2
     with text_output(folder / "b.md") as file:
@@ -140,7 +140,7 @@ def test_full_disk_behind_standard_output_is_one_sentence(
 ) -> None:
     redirected = f'import os\nos.dup2(os.open("/dev/full", os.O_WRONLY), 1)\n{COMMAND}'
     command, *options = arguments
-    with Started(tmp_path, command, finished, *options, script=redirected) as process:
+    with CommandProcess(tmp_path, command, finished, *options, script=redirected) as process:
         _, errors = process.communicate()
     message = "dialoom: standard output cannot be written: No space left on device\n"
     assert (process.returncode, errors) == (2, message)
@@ -220,7 +220,7 @@ def test_hostile_release_is_exported_into_its_folder(tmp_path: Path) -> None:
     content = json.loads(file.read_text())
     assert (content["user_id"], content["task_id"]) == ("../../../../X", "../../x")
     run.export("dialogues", tmp_path / "d.jsonl")
-    assert lines_of(tmp_path / "d.jsonl")[0]["ended_by"]
+    assert read_jsonl(tmp_path / "d.jsonl")[0]["ended_by"]
 
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eback\u2066\x08[bold]x[/y] :cat: end"

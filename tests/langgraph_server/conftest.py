@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.programs import PATIENCE, free_port, running
+from tests.programs import START_TIMEOUT_SECONDS, free_port, running
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -32,7 +32,7 @@ class Server:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=PATIENCE) as response:
+            with urllib.request.urlopen(request, timeout=START_TIMEOUT_SECONDS) as response:
                 return json.load(response)
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{method} {path}: {error.code} {error.read().decode()}") from error

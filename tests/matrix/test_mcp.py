@@ -21,7 +21,7 @@ import dialoom
 from dialoom import DialoomError
 from tests.conftest import ROOT
 from tests.graphs.support import played_by
-from tests.processes import Started
+from tests.processes import CommandProcess
 from tests.programs import free_port
 from tests.runs.workers.local_cluster import local_cluster
 
@@ -135,7 +135,7 @@ def build_player_flags(assistant: str) -> list[object]:
 
 def run_command(folder: Path, *command: object, code: int = 0) -> str:
     """Carry out a command in a process of its own, and return what it prints."""
-    with Started(folder, *command) as process:
+    with CommandProcess(folder, *command) as process:
         out, errors = process.communicate()
         assert process.returncode == code, errors
     return out + errors
@@ -143,7 +143,7 @@ def run_command(folder: Path, *command: object, code: int = 0) -> str:
 
 def run_killed_command(folder: Path, *command: object) -> None:
     """Carry out a command that the server kills."""
-    with Started(folder, *command) as process:
+    with CommandProcess(folder, *command) as process:
         _, errors = process.communicate()
         assert process.returncode == -signal.SIGKILL, errors
 

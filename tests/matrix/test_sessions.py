@@ -22,7 +22,7 @@ from dialoom.roles import restoring
 from dialoom.roles.restoring import PLAYER_KINDS, USES, Refusal
 from docs.player_tables import kinds, refusals
 from tests.conftest import ROOT
-from tests.processes import Started
+from tests.processes import CommandProcess
 from tests.runs.workers.local_cluster import local_cluster
 from tests.sessions.memories import OTHER_WORDS
 
@@ -99,7 +99,9 @@ class Case:
         models = ("--model", f"assistant=graph:memories.py:{self.player}", "--model", "user=graph:memories.py:customer")
         flags = ("run", study, *models, "--stateful", "assistant", "--no-judge", "-o")
         paths = [f"{study}-{number}.db" for number in range(len(kills))]
-        with Started(self.folder, json.dumps([*zip(paths, kills, strict=True)]), *flags, script=KILLS) as process:
+        with CommandProcess(
+            self.folder, json.dumps([*zip(paths, kills, strict=True)]), *flags, script=KILLS
+        ) as process:
             printed, errors = process.communicate()
             assert printed.endswith(f"{len(kills)} killed\n"), errors
         return paths

@@ -29,7 +29,7 @@ from dialoom.runs.report.rater_agreement import (
 )
 from dialoom.runs.store import RunFile
 from tests.conftest import Command, MadeOnce
-from tests.programs import PATIENCE
+from tests.programs import START_TIMEOUT_SECONDS
 from tests.runs.stepping.played import dialogue, play, stepping
 
 LEVELS = 5
@@ -460,7 +460,7 @@ def test_processes_that_label_at_the_same_time_lose_no_label(made_once: MadeOnce
     path = dialogue(made_once)
     names = ["ann", "bo", "cy"]
     started = [subprocess.Popen([sys.executable, "-c", _LABELLING, name], cwd=path.parent) for name in names]
-    assert [each.wait(PATIENCE) for each in started] == [0, 0, 0]
+    assert [each.wait(START_TIMEOUT_SECONDS) for each in started] == [0, 0, 0]
     run = opened(path)
     expected = {item.id for item in run.conversation(1).judged}
     assert [set(run.labels(name)) for name in names] == [expected] * 3

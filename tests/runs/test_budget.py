@@ -18,9 +18,9 @@ from dialoom import open_run
 from dialoom.runs.gateway_setup import RunLimits
 from dialoom.runs.report.cost import cost_table
 from dialoom.settings import Budget, LimitSettings, Price, checked, model_of
-from tests.conftest import Command, lines_of
+from tests.conftest import Command, read_jsonl
 from tests.invented import write_release
-from tests.processes import PATIENCE, Started
+from tests.processes import TIMEOUT_SECONDS, CommandProcess
 from tests.server import Answer, ChatServer, completion, ended, serving
 
 KEY = {"OPENAI_API_KEY": "sk-test"}
@@ -48,7 +48,7 @@ def status_of(dialoom: Command, run: str) -> dict[str, Any]:
 def exported(dialoom: Command, folder: Path, run: str) -> list[dict[str, Any]]:
     """Return a run's exported dialogues."""
     dialoom("export", run, "-o", f"{run}.jsonl")
-    return lines_of(folder / f"{run}.jsonl")
+    return read_jsonl(folder / f"{run}.jsonl")
 
 
 def test_calls_never_exceed_the_budget_and_a_higher_one_continues(dialoom: Command, tmp_path: Path) -> None:
@@ -79,14 +79,16 @@ def test_ledger_is_right_after_sigkill(dialoom: Command, tmp_path: Path) -> None
     def answer(body: dict[str, Any], number: int) -> Answer:
         if number >= 20:
             asked_enough.set()
-            is_killed.wait(PATIENCE)
+            is_killed.wait(TIMEOUT_SECONDS)
         return hashed_reply(body, number)
 
     write_release(tmp_path / "release", users=6)
     with serving(answer) as server:
         plan = ["run", "personalens", "--profiles", "release", *server_cast(server), "--concurrency", 6]
-        with Started(tmp_path, *plan, "-o", "run.db", "--max-calls", 45, environment={**os.environ, **KEY}) as process:
-            asked_enough.wait(PATIENCE)
+        with CommandProcess(
+            tmp_path, *plan, "-o", "run.db", "--max-calls", 45, environment={**os.environ, **KEY}
+        ) as process:
+            asked_enough.wait(TIMEOUT_SECONDS)
             process.kill()
             process.communicate()
             assert process.returncode == -signal.SIGKILL, "it had not ended by itself"

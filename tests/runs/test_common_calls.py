@@ -24,7 +24,7 @@ from dialoom.prompts import ChatMessage
 from dialoom.roles.offline import Draws, MarkedRequest, understudy
 from dialoom.runs.stepping import case_of, read_case, replay, write_case
 from tests.conftest import ROOT, Command
-from tests.processes import Started
+from tests.processes import CommandProcess
 from tests.runs.test_kill_anywhere import KILLER
 from tests.runs.workers.local_cluster import local_cluster
 
@@ -157,7 +157,7 @@ def test_common_calls_survive_a_kill(part: str, count: int, tmp_path: Path) -> N
     whole = played(tmp_path / "whole.db")
     plan = ["run", RECIPE, "--model", "assistant=python:benchmarks.long_requests:assistant", "--concurrency", 3]
     options = [text for name, value in SMALL.items() for text in (f"--{name}", value)]
-    with Started(tmp_path, part, count, *plan, *options, "-o", "run.db", script=KILLER) as process:
+    with CommandProcess(tmp_path, part, count, *plan, *options, "-o", "run.db", script=KILLER) as process:
         _, errors = process.communicate()
         assert process.returncode == -signal.SIGKILL, errors
     run = api.resume(tmp_path / "run.db")

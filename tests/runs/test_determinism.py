@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import dialoom
 from dialoom import DialoomError, Event, ScenarioDone, ScenarioFailed, plan
-from tests.conftest import Command, lines_of
+from tests.conftest import Command, read_jsonl
 from tests.invented import write_release
 
 
@@ -242,7 +242,7 @@ def test_exports_frames_and_lists_take_an_expression(dialoom: Command, run: dial
     where = "setting == 'I' and not changed"
     wanted = [each.id for each in run.episodes(where=where)]
     run.export("sft", tmp_path / "sft.jsonl", where=where, include=["facets", "scores"])
-    rows = lines_of(tmp_path / "sft.jsonl")
+    rows = read_jsonl(tmp_path / "sft.jsonl")
     assert [row["id"] for row in rows] == wanted
     assert {row["facets"]["setting"] for row in rows} == {"I"}
     assert all(1 <= row["scores"]["personalization.assistant"] <= 4 for row in rows)
@@ -250,7 +250,7 @@ def test_exports_frames_and_lists_take_an_expression(dialoom: Command, run: dial
     assert run.frame(where=where)["id"].tolist() == wanted
     assert set(run.frame("calls", where=where)["id"]) == set(wanted)
     dialoom("export", run.path, "--format", "sft", "--where", where, "-o", "plain.jsonl")
-    assert [list(row) for row in lines_of(tmp_path / "plain.jsonl")] == [["id", "messages"]] * len(wanted)
+    assert [list(row) for row in read_jsonl(tmp_path / "plain.jsonl")] == [["id", "messages"]] * len(wanted)
     assert "selects no row" in dialoom("export", run.path, "--where", "turns > 99", "-o", "none.jsonl", code=2).stderr
     with pytest.raises(DialoomError, match="include must be among facets, scores"):
         run.export("sft", tmp_path / "sft.jsonl", include=["colour"])

@@ -28,7 +28,7 @@ from dialoom import Check, DialoomError, Stepper
 from dialoom.graphs import Conversation, JsonEnvironment, SqliteEnvironment
 from tests.conftest import ROOT, Command
 from tests.graphs.support import judge, played_by
-from tests.processes import Started
+from tests.processes import CommandProcess
 from tests.runs.stepping.played import stepping
 from tests.runs.test_kill_anywhere import KILLER
 from tests.runs.workers.local_cluster import local_cluster
@@ -119,7 +119,7 @@ def test_run_killed_at_every_call_exports_the_same_bytes(tmp_path: Path, assista
     for part, count in [("INSERT INTO kept_calls", 1), BEFORE_ITS_REPLY] + [BEFORE_A_CALL, BEFORE_ITS_REPLY] * (
         calls - 1
     ):
-        with Started(tmp_path, part, count, *command, script=KILLER) as process:
+        with CommandProcess(tmp_path, part, count, *command, script=KILLER) as process:
             _, errors = process.communicate()
             assert process.returncode == -signal.SIGKILL, f"{part} {count}: {errors}"
         command = ["resume", "run.db"]
@@ -153,15 +153,15 @@ def test_run_killed_within_a_tool_refunds_once(tmp_path: Path, assistant: str) -
     study = (tmp_path / "shop.toml").read_text().replace("shop.py:Shop", "deadly.py:Shop")
     (tmp_path / "shop.toml").write_text(study)
     given = [part for role, model in players(assistant).items() for part in ("--model", f"{role}={model}")]
-    with Started(tmp_path, "run", "shop.toml", *given, "--sample", 1, "-o", "run.db") as process:
+    with CommandProcess(tmp_path, "run", "shop.toml", *given, "--sample", 1, "-o", "run.db") as process:
         _, errors = process.communicate()
         assert process.returncode == -signal.SIGKILL, errors
     (tmp_path / "again").mkdir()
     (tmp_path / "died").rename(tmp_path / "again" / "died")
-    with Started(tmp_path, "resume", "run.db") as process:
+    with CommandProcess(tmp_path, "resume", "run.db") as process:
         process.communicate()
         assert process.returncode == -signal.SIGKILL, "a tool call without a recorded result is repeated"
-    with Started(tmp_path, "resume", "run.db") as process:
+    with CommandProcess(tmp_path, "resume", "run.db") as process:
         _, errors = process.communicate()
         assert process.returncode == 0, errors
     (episode,) = dialoom.open_run(tmp_path / "run.db", trust=True).episodes()

@@ -16,7 +16,7 @@ from dialoom.cli.stepping.views import transcript_answer
 from dialoom.graphs.recipe import REVIEWED
 from dialoom.prompts import ChatMessage
 from dialoom.runs.stepping import Stop, case_of, write_case
-from tests.conftest import ROOT, Command, command_in, lines_of
+from tests.conftest import ROOT, Command, command_in, read_jsonl
 from tests.invented import write_release
 
 Messages = Sequence[Mapping[str, str]]
@@ -156,9 +156,9 @@ def test_exports_leave_out_faulty_conversations_and_report_it(
     users = {}
     for name, more in {"all": [], "faulty": ["--only", "faulty"], "without": ["--without", "swapped_role"]}.items():
         dialoom("export", run.path, *more, "-o", f"{name}.jsonl")
-        users[name] = [line["scenario"]["user"] for line in lines_of(tmp_path / f"{name}.jsonl")]
+        users[name] = [line["scenario"]["user"] for line in read_jsonl(tmp_path / f"{name}.jsonl")]
     assert users == {"all": ["user7", "user8"], "faulty": ["user7", "user8"], "without": ["user8"]}
-    assert lines_of(tmp_path / "without.jsonl")[0]["faults"][0]["kind"] == "repetition"
+    assert read_jsonl(tmp_path / "without.jsonl")[0]["faults"][0]["kind"] == "repetition"
     dialoom("export", run.path, "--format", "sft", "--without", "swapped_role", "-o", "sft.jsonl")
     card = (tmp_path / "sft.jsonl.card.md").read_text()
     assert "filters of the export: `without swapped_role`" in card

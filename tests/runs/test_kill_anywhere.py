@@ -18,7 +18,7 @@ import pytest
 from dialoom import resume
 from tests.conftest import Command
 from tests.invented import write_release
-from tests.processes import Started
+from tests.processes import CommandProcess
 from tests.server import Answer, completion, serving
 
 # SQLite's trace callback gets each statement before its execution; at the n-th that contains a text, the process dies.
@@ -57,7 +57,7 @@ def killed(folder: Path, place: str, count: int, *command: object, **options: ob
     """
     folder.mkdir(exist_ok=True)
     flags = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
-    with Started(folder, place, count, *command, *flags, "-o", "run.db", script=KILLER) as process:
+    with CommandProcess(folder, place, count, *command, *flags, "-o", "run.db", script=KILLER) as process:
         _, errors = process.communicate()
         assert process.returncode == -signal.SIGKILL, errors
     return folder / "run.db"
@@ -110,14 +110,14 @@ def test_no_request_with_a_recorded_reply_is_repeated(dialoom: Command, tmp_path
 
         environment = {**os.environ, **variables}
         kill_at["at"] = 4
-        with Started(tmp_path, *plan, "-o", "run.db", environment=environment) as process:
+        with CommandProcess(tmp_path, *plan, "-o", "run.db", environment=environment) as process:
             kill_at["process"] = process
             process.communicate()
             assert process.returncode == -signal.SIGKILL
         for part, count in PLACES:
             before, sent = recorded(tmp_path / "run.db"), Counter(body["seed"] for body in server.requests)
             resume = ["resume", "run.db", "--concurrency", 2]
-            with Started(tmp_path, part, count, *resume, script=KILLER, environment=environment) as process:
+            with CommandProcess(tmp_path, part, count, *resume, script=KILLER, environment=environment) as process:
                 _, errors = process.communicate()
                 assert process.returncode == -signal.SIGKILL, f"{part} {count}: {errors}"
             again = Counter(body["seed"] for body in server.requests) - sent
@@ -165,7 +165,7 @@ def test_synchronous_full_is_passed_to_sqlite(dialoom: Command, players: list[st
         ("normal", "synchronous = normal", -signal.SIGKILL),
     ):
         command = [place, 1, *plan, "--synchronous", option, "-o", "killed.db"]
-        with Started(tmp_path, *command, script=KILLER) as process:
+        with CommandProcess(tmp_path, *command, script=KILLER) as process:
             _, errors = process.communicate()
             assert process.returncode == code, errors
         (tmp_path / "killed.db").unlink()

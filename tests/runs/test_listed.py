@@ -13,7 +13,7 @@ import dialoom
 from dialoom import DialoomError
 from dialoom.runs.reading.scenarios import iter_scenarios
 from dialoom.runs.store import Neighbours, RunFile, ScenarioQuery
-from tests.conftest import Command, MadeOnce, quick_players
+from tests.conftest import Command, MadeOnce, write_quick_players
 
 pytestmark = pytest.mark.usefixtures("_cache")
 
@@ -24,7 +24,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _make(dialoom: Command, folder: Path) -> None:
-    dialoom("run", "personalens", *quick_players(folder), "--limit", 6, "-o", "r.db")
+    dialoom("run", "personalens", *write_quick_players(folder), "--limit", 6, "-o", "r.db")
     with sqlite3.connect(folder / "r.db") as connection:  # make the scenarios differ
         connection.execute("UPDATE scenarios SET state = 'failed', error = 'no' WHERE position = 2")
         connection.execute("UPDATE judgements SET score = scenario WHERE metric = 'coherence'")

@@ -21,7 +21,7 @@ from benchmarks.long_requests import Recalling, assistant, make_fixed_turns, mak
 from dialoom import Budget, Run, play, resume
 from dialoom.runs.store.connections import open_for_reading
 from tests.conftest import REAL, ROOT, Command, needs_real_data
-from tests.processes import Started
+from tests.processes import CommandProcess
 from tests.runs.test_kill_anywhere import KILLER
 
 TURNS = 100
@@ -94,7 +94,7 @@ def test_uncounted_tokens_are_estimated_by_whole_requests(tmp_path: Path) -> Non
 def test_run_killed_while_writing_a_passage_resumes_to_the_same_bytes(part: str, count: int, tmp_path: Path) -> None:
     whole = played(tmp_path / "whole.db", in_state=True, pairs=2)
     plan = (*PLAYED, "--pairs", 2, "--methods", 2, "--turns", TURNS, "--in-state", "--concurrency", 2)
-    with Started(tmp_path, part, count, *plan, "-o", "run.db", script=KILLER) as process:
+    with CommandProcess(tmp_path, part, count, *plan, "-o", "run.db", script=KILLER) as process:
         _, errors = process.communicate()
         assert process.returncode == -signal.SIGKILL, errors
     run = resume(tmp_path / "run.db")

@@ -16,8 +16,8 @@ from dialoom import DialoomError
 from dialoom.graphs import Estimate, Series
 from dialoom.runs.reading.conversations import TextPiece, diff_messages, diff_words
 from dialoom.studio.charts import build_options
-from tests.conftest import Command, MadeOnce, lines_of
-from tests.processes import Started
+from tests.conftest import Command, MadeOnce, read_jsonl
+from tests.processes import CommandProcess
 from tests.runs.stepping.played import dialogue, play
 
 
@@ -140,7 +140,7 @@ def test_readers_do_not_block_a_run_and_see_consistent_snapshots(
     path = tmp_path / "run.db"
     (tmp_path / "patient.py").write_text(_USER)
     cast = ["--model", "user=python:patient:user", *players[2:]]
-    with Started(tmp_path, "run", "personalens", "--limit", 30, *cast, "--concurrency", 4, "-o", path) as run:
+    with CommandProcess(tmp_path, "run", "personalens", "--limit", 30, *cast, "--concurrency", 4, "-o", path) as run:
         while not (path.exists() and _done(path) > 0):
             assert run.poll() is None
             time.sleep(0.01)
@@ -164,10 +164,10 @@ def test_readers_do_not_block_a_run_and_see_consistent_snapshots(
             assert _done(path, keeping) == then < _done(path)
     assert not found
     for file in tmp_path.glob("*.jsonl"):
-        assert then <= len(lines_of(file)) <= _done(path)
+        assert then <= len(read_jsonl(file)) <= _done(path)
 
 
-def _inconsistencies(path: Path, run: Started) -> list[object]:
+def _inconsistencies(path: Path, run: CommandProcess) -> list[object]:
     """Return the inconsistencies seen by a connection without a busy timeout while the run goes on."""
     looks, found = 0, []
     while run.poll() is None:

@@ -27,7 +27,7 @@ from langgraph.store.memory import InMemoryStore
 import dialoom
 from dialoom.roles import BindingError
 from dialoom.roles.gateway.stateful import Latest
-from tests.processes import Started
+from tests.processes import CommandProcess
 from tests.server import Answer, completion, serving
 
 STUDY = """
@@ -63,7 +63,7 @@ def folder(tmp_path: Path) -> Path:
 
 def command(folder: Path, *arguments: object, die_at: int = 0, status: int | None = 0, text: str = "") -> str:
     environment = os.environ | ({"DIE_AT": str(die_at)} if die_at else {})
-    with Started(folder, *arguments, environment=environment) as process:
+    with CommandProcess(folder, *arguments, environment=environment) as process:
         printed, errors = process.communicate(text)
         assert status is None or process.returncode == status, errors
     return printed + errors
@@ -273,7 +273,7 @@ def test_example_shows_which_assistant_remembers(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     script = "from docs.examples.remembering import play\nfrom pathlib import Path\nprint(play(Path()))"
     environment = os.environ | {"PYTHONPATH": str(root)}
-    with Started(
+    with CommandProcess(
         tmp_path, script=f"import sys\nsys.path.insert(0, {str(root)!r})\n{script}", environment=environment
     ) as process:
         printed, errors = process.communicate()

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import command_in, quick_players
-from tests.programs import PATIENCE
+from tests.conftest import command_in, write_quick_players
+from tests.programs import START_TIMEOUT_SECONDS
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is missing; 'make test-studio' installs it")
 pytest.importorskip("nicegui")
@@ -66,7 +66,7 @@ def serving(runs: Sequence[Path], folder: Path, *more: str) -> Iterator[Served]:
     with log.open("wb") as out:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=out)
     try:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + START_TIMEOUT_SECONDS
         while not _addresses(log) and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
         assert _addresses(log), log.read_text()
@@ -88,7 +88,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dialoom = command_in(folder)
     talk = ["personalens", "--users", 1, "--setting", "base", "--setting", "I", "--seed", 7, "--sample", 60]
     dialoom("run", *talk, "-o", "talk.db")
-    dialoom("run", "personalens", *quick_players(folder), "--limit", 4, "-o", "other.db")
+    dialoom("run", "personalens", *write_quick_players(folder), "--limit", 4, "-o", "other.db")
     for name, options in SYSTEMS.items():
         dialoom("run", *options, "--seed", 7, "-o", f"{name}.db")
     sys.path.remove(str(folder)) if str(folder) in sys.path else None

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.conftest import MadeOnce, command_in, quick_players
+from tests.conftest import MadeOnce, command_in, write_quick_players
 from tests.runs.stepping.played import dialogue
 
 from .conftest import Open, Serve, Served, playwright, serving
@@ -46,7 +46,7 @@ PATHS = [
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Run a studio on a run in which every text is an attack."""
     folder = tmp_path_factory.mktemp("hostile")
-    command_in(folder)("run", "personalens", *quick_players(folder), "--limit", 4, "-o", "r.db")
+    command_in(folder)("run", "personalens", *write_quick_players(folder), "--limit", 4, "-o", "r.db")
     with (
         closing(sqlite3.connect(folder / "r.db")) as connection,
         connection,

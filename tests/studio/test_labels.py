@@ -12,9 +12,9 @@ import pytest
 
 from dialoom import open_run
 from dialoom.runs.agreement import default_labels_path
-from tests.conftest import Command, MadeOnce, quick_players
+from tests.conftest import Command, MadeOnce, write_quick_players
 from tests.invented import write_release
-from tests.programs import PATIENCE
+from tests.programs import START_TIMEOUT_SECONDS
 
 from .conftest import Open, Serve, Served, playwright
 
@@ -33,7 +33,7 @@ def _three_dialogues(dialoom: Command, folder: Path) -> None:
         "base",
         "--limit",
         3,
-        *quick_players(folder),
+        *write_quick_players(folder),
         "-o",
         "run.db",
     )
@@ -44,7 +44,7 @@ def test_second_click_takes_a_label_back_however_fast(made_once: MadeOnce, serve
     page = browse(serve(path), f"{LIST}/1?as=anna")
     yes = page.locator(".judgement").first.get_by_role("button", name="yes", exact=True)
     yes.evaluate("(button) => { button.click(); button.click(); }")
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + START_TIMEOUT_SECONDS
     while not default_labels_path(path).exists() or open_run(path).given_labels("anna", 1):
         assert time.monotonic() < deadline, "the second click has set the label again"
         time.sleep(0.05)

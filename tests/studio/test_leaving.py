@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import MadeOnce
-from tests.programs import PATIENCE
+from tests.programs import START_TIMEOUT_SECONDS
 from tests.runs.stepping.played import dialogue
 
 from .conftest import Open, Served, serving
@@ -67,7 +67,7 @@ def _settled(studio: Served, folder: Path, wanted: dict[str, int] | None) -> dic
 
     The page that authorized a browser may remain for a minute.
     """
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + START_TIMEOUT_SECONDS
     last: dict[str, int] = {}
     while True:
         found = _count(studio, folder)
@@ -82,7 +82,7 @@ def _count(studio: Served, folder: Path) -> dict[str, int]:
     path = folder / "count.json"
     path.unlink(missing_ok=True)
     os.kill(studio.process.pid, signal.SIGUSR1)
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + START_TIMEOUT_SECONDS
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     found: dict[str, int] = json.loads(path.read_text())

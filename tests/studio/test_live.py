@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.programs import PATIENCE
+from tests.programs import START_TIMEOUT_SECONDS
 
 from .conftest import Open, playwright, serving
 
@@ -71,7 +71,7 @@ def test_run_is_watched_from_start_to_end(tmp_path: Path, browse: Open) -> None:
             (tmp_path / "allowed" / "3").touch()
             expect(page.get_by_text("2 of 3 scenarios done")).to_be_visible()
             expect(page.locator(".badge").first).to_have_text("done, some failed")
-            assert played.wait(PATIENCE) == 1
+            assert played.wait(START_TIMEOUT_SECONDS) == 1
             page.get_by_role("link", name="number 2").click()
             page.wait_for_selector("#content .body > *")
     finally:
@@ -81,7 +81,7 @@ def test_run_is_watched_from_start_to_end(tmp_path: Path, browse: Open) -> None:
 
 def _until_called(path: Path) -> None:
     """Wait until the assistant of a run's first scenario is called."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + START_TIMEOUT_SECONDS
     while time.monotonic() < deadline:
         if path.exists() and path.stat().st_size:
             with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:

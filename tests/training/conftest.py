@@ -17,7 +17,7 @@ from datasets import Dataset, load_dataset
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, PreTrainedTokenizerFast
 
-from tests.conftest import lines_of
+from tests.conftest import read_jsonl
 from tests.graphs.aloe.players import PEOPLE, PLAYERS, cast
 
 _SPECIAL = ["<unk>", "<pad>", "<end>", "<user>", "<assistant>"]
@@ -65,7 +65,7 @@ def tokenizer(exports: Path) -> PreTrainedTokenizerFast:
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     texts = (
         message["content"]
-        for row in lines_of(exports / "kto.jsonl")
+        for row in read_jsonl(exports / "kto.jsonl")
         for message in [*row["prompt"], *row["completion"]]
     )
     words.train_from_iterator(texts, trainers.WordLevelTrainer(special_tokens=_SPECIAL))

@@ -13,7 +13,7 @@ import dialoom
 from dialoom.graphs import WithExports
 from dialoom.runs.export.pushing import exported_files
 from tests.api.players import run_settings
-from tests.conftest import lines_of
+from tests.conftest import read_jsonl
 from tests.invented import write_release
 
 
@@ -84,4 +84,4 @@ def test_every_folder_with_a_card_loads(recipe: str, tmp_path: Path) -> None:
 
 
 def _rows(path: Path) -> int:
-    return len(lines_of(path) if path.suffix == ".jsonl" else json.loads(path.read_text(encoding="utf-8")))
+    return len(read_jsonl(path) if path.suffix == ".jsonl" else json.loads(path.read_text(encoding="utf-8")))

@@ -21,10 +21,10 @@ from dialoom.graphs.gate import Gate
 from dialoom.graphs.tables import share_of
 from dialoom.graphs.tables.statistics import wilson
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
-from tests.conftest import Command, lines_of
+from tests.conftest import Command, read_jsonl
 from tests.graphs.aloe.players import cast
 from tests.graphs.aloe.trees import details, episode, round_at
-from tests.processes import Started
+from tests.processes import CommandProcess
 from tests.runs.test_kill_anywhere import KILLER
 
 ROLES = ("user", "induction", "preferred", "rejected")
@@ -36,7 +36,7 @@ def trees_of_run(
     """Return the trees of a run with these options."""
     dialoom("run", "aloe", "--personas", people, *(players or cast(*ROLES)), *options, "-o", "tree.db")
     dialoom("export", "tree.db", "--format", "tree", "-o", "tree.jsonl")
-    return lines_of(people.parent / "tree.jsonl")
+    return read_jsonl(people.parent / "tree.jsonl")
 
 
 def requests(folder: Path, role: str) -> list[list[str]]:
@@ -144,7 +144,7 @@ def test_second_judge_replaces_verdicts_of_pairs(dialoom: Command, people: Path)
     assert hazy.count(None) > 3 and set(hazy) == {True, False, None}
     dialoom("judge", "tree.db", "--model", "judge=python:players:judge", "--name", "second")
     dialoom("export", "tree.db", "--format", "tree", "--judging", "second", "-o", "second.jsonl")
-    second = lines_of(people.parent / "second.jsonl")
+    second = read_jsonl(people.parent / "second.jsonl")
     named = Counter(done["named"] for tree in second for done in tree["rounds"])
     assert (
         f" {100 * named['first'] / (named['first'] + named['second']):.1f} "
@@ -153,7 +153,7 @@ def test_second_judge_replaces_verdicts_of_pairs(dialoom: Command, people: Path)
     (people.parent / "haze").unlink()
     dialoom("retry", "tree.db", "--unparsed", "--judging", "run")
     dialoom("export", "tree.db", "--format", "tree", "--judging", "run", "-o", "again.jsonl")
-    again = lines_of(people.parent / "again.jsonl")
+    again = read_jsonl(people.parent / "again.jsonl")
     found, wanted = ([done for tree in trees for done in tree["rounds"]] for trees in (again, second))
     for before, after, other in zip(hazy, found, wanted, strict=True):
         assert after == other if before is None else after["verified"] is before, "the same judge on the same pair"
@@ -193,7 +193,7 @@ def test_killed_and_resumed_tree_is_the_same(dialoom: Command, people: Path) -> 
         (("INTO checkpoints", 7), ("UPDATE kept_calls SET", 20), ("INTO outcomes", 1))
     ):
         command = ["resume", "tree.db"] if number else plan
-        with Started(people.parent, part, count, *command, script=KILLER) as process:
+        with CommandProcess(people.parent, part, count, *command, script=KILLER) as process:
             _, errors = process.communicate()
             assert process.returncode == -9, errors
     dialoom("resume", "tree.db")

@@ -19,10 +19,10 @@ import dialoom
 from dialoom import Episode, Judgement, Line, Outcome
 from dialoom.graphs import Estimate
 from dialoom.graphs.aloe_eval import RECIPE, Alignment, Scores
-from tests.conftest import Command, lines_of
+from tests.conftest import Command, read_jsonl
 from tests.graphs.aloe.players import cast
 from tests.graphs.support import linked_columns
-from tests.processes import Started
+from tests.processes import CommandProcess
 from tests.runs.test_kill_anywhere import KILLER
 
 TABLE_1 = {
@@ -293,7 +293,7 @@ ROLES = ("user", "assistant", "judge")
 def test_each_round_is_judged_and_assistant_sees_only_the_conversation(dialoom: Command, people: Path) -> None:
     dialoom("run", "aloe-eval", "--personas", people, *cast(*ROLES), "-o", "eval.db")
     dialoom("export", "eval.db", "-o", "eval.jsonl")
-    for line in lines_of(people.parent / "eval.jsonl"):
+    for line in read_jsonl(people.parent / "eval.jsonl"):
         assert [message["role"] for message in line["messages"]] == ["user", "assistant"] * 10
         assert [judgement["turn"] for judgement in line["judgements"]] == list(range(1, 11))
         assert all(judgement["score"] in range(1, 6) for judgement in line["judgements"])
@@ -333,7 +333,7 @@ def test_killed_and_resumed_benchmark_is_the_same(dialoom: Command, people: Path
         (("INTO kept_calls", 9), ("INTO checkpoints", 14), ("INTO pending_writes", 3))
     ):
         command = ["resume", "run.db"] if number else [*plan, "-o", "run.db"]
-        with Started(people.parent, part, count, *command, script=KILLER) as process:
+        with CommandProcess(people.parent, part, count, *command, script=KILLER) as process:
             _, errors = process.communicate()
             assert process.returncode in (-9, 0), errors
             assert number or process.returncode == -9
@@ -352,7 +352,7 @@ def test_another_judge_makes_a_second_set(dialoom: Command, people: Path) -> Non
 def exported(dialoom: Command, folder: Path) -> list[dict[str, Any]]:
     """Return the dialogues of `run.db`."""
     dialoom("export", "run.db", "-o", "run.jsonl")
-    return lines_of(folder / "run.jsonl")
+    return read_jsonl(folder / "run.jsonl")
 
 
 def calls_of(dialoom: Command) -> int:

@@ -17,7 +17,7 @@ from dialoom.graphs.apollo import RECIPE
 from dialoom.graphs.apollo.loop import kappa, label_of
 from dialoom.personas.apollo.scores import call_text
 from dialoom.personas.apollo.source import ApolloPair
-from tests.conftest import Command, lines_of
+from tests.conftest import Command, read_jsonl
 from tests.graphs.apollo.invented import source, write
 from tests.graphs.apollo.players import FINISH, Agent, Messages, gold_lines, played
 
@@ -96,7 +96,7 @@ def exported(folder: Path, run: dialoom.Run, format_: str, rows: str) -> Rows:
     """Return the rows of a format, which are the same in Parquet."""
     run.export(format_, folder / "rows.jsonl", options={"rows": rows})
     run.export(format_, folder / "rows.parquet", encoding="parquet", options={"rows": rows})
-    made = lines_of(folder / "rows.jsonl")
+    made = read_jsonl(folder / "rows.jsonl")
     assert pyarrow.parquet.read_table(folder / "rows.parquet").to_pylist() == made
     return made
 
@@ -162,7 +162,7 @@ def test_rows_have_the_prompt_of_the_first_attempt(tmp_path: Path, framework: st
 def test_split_keeps_users_on_one_side(dialoom: Command, tmp_path: Path) -> None:
     dialoom("run", "apollo", "--model", "assistant=offline/generic", "--length", "2k", "--sample", 4, "-o", "r.db")
     dialoom("export", "r.db", "--format", "grpo", "--rows", "step", "--test-share", "0.5", "-o", "rl")
-    users = [{row["user"] for row in lines_of(tmp_path / "rl" / f"{part}.jsonl")} for part in ("train", "test")]
+    users = [{row["user"] for row in read_jsonl(tmp_path / "rl" / f"{part}.jsonl")} for part in ("train", "test")]
     assert all(users) and not users[0] & users[1]
     assert "reinforcement-learning" in (tmp_path / "rl" / "README.md").read_text()
 

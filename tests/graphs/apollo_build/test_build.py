@@ -20,7 +20,7 @@ from dialoom.personas.apollo.source.scripted import UserPart
 from dialoom.runs.export.pushing import pushed
 from tests.conftest import Command, MadeOnce
 from tests.personas.test_apollo_source import FOLDER, SOURCE
-from tests.processes import Started
+from tests.processes import CommandProcess
 from tests.runs.test_kill_anywhere import KILLER
 
 FILES = ("meta.jsonl", "pairs.jsonl", "sessions.jsonl", "users.jsonl")
@@ -86,7 +86,7 @@ def test_run_killed_while_writing_its_outcome_gives_the_same_bytes(
     killed = tmp_path / "killed"
     killed.mkdir()
     command = ["run", "apollo-build", "--users", 1, "--pairs", 1, "-o", "run.db"]
-    with Started(killed, "INSERT INTO outcomes", 1, *command, script=KILLER) as process:
+    with CommandProcess(killed, "INSERT INTO outcomes", 1, *command, script=KILLER) as process:
         _, errors = process.communicate()
         assert process.returncode == -signal.SIGKILL, errors
     api.resume(killed / "run.db").export("apollo-source", killed / "source")

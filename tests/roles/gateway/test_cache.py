@@ -27,7 +27,7 @@ from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.cache import ResponseCache
 from dialoom.roles.gateway.gateway import GatewaySettings
 from tests.ledgers import MemoryLedger, make_place, make_request
-from tests.processes import Started
+from tests.processes import CommandProcess
 from tests.server import ChatServer, completion, serving
 
 REPLY = Completion("Good morning.", 12, 4, 3, 0.5, "stop", "They greet me.")
@@ -97,7 +97,6 @@ def test_several_processes_use_one_file(tmp_path: Path) -> None:
 import asyncio, pathlib, sys
 from dialoom.roles.gateway import Completion
 from dialoom.roles.gateway.cache import ResponseCache
-from tests.processes import Started
 from tests.ledgers import make_place, make_request
 
 async def work(cache, name):
@@ -111,7 +110,7 @@ with ResponseCache(pathlib.Path(sys.argv[1])) as cache:
     asyncio.run(work(cache, sys.argv[2]))
 """
     path = tmp_path / "replies.db"
-    running = [Started(tmp_path, path, name, script=script) for name in ("one", "two", "three", "four")]
+    running = [CommandProcess(tmp_path, path, name, script=script) for name in ("one", "two", "three", "four")]
     for process in running:
         with process:
             assert process.communicate()[1] == ""

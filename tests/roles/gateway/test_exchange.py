@@ -21,7 +21,7 @@ from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm
 from tests.conftest import Command
 from tests.hostile.replies import saying
 from tests.ledgers import MemoryLedger
-from tests.processes import Started
+from tests.processes import CommandProcess
 from tests.roles.gateway.asking import ask, request
 from tests.server import Answer, Response, completion, ended, error, serving, too_long
 
@@ -165,7 +165,7 @@ def test_impossible_cost_is_unknown_without_a_warning(tmp_path: Path) -> None:
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2, "cost": "1e400"}
     with serving(lambda _body, _number: ended("Hello.", "stop", usage=usage)) as server:
         asked = ("doctor", "--model", "openai/m", "--api-base", server.url)
-        with Started(tmp_path, *asked) as process:
+        with CommandProcess(tmp_path, *asked) as process:
             output, errors = process.communicate()
     assert "1 + 1 tokens at an unknown price" in output
     assert errors == ""

@@ -21,7 +21,7 @@ from dialoom.roles.gateway.model_facts import check_keys
 from dialoom.roles.gateway.secrets import redact
 from tests.conftest import Command
 from tests.invented import write_release
-from tests.processes import Started
+from tests.processes import CommandProcess
 from tests.roles.gateway.asking import KEY, request
 from tests.server import Answer, Response, completion, error, serving
 
@@ -170,7 +170,7 @@ def test_planted_key_reaches_the_provider_and_nothing_else(
             out, errors = done.stdout, done.stderr
         else:
             (tmp_path / "keys.env").write_text(f"OPENAI_API_KEY={key}\nOTHER={key}\n")
-            with Started(tmp_path, *plan, script=WITH_FILE, environment=environment) as process:
+            with CommandProcess(tmp_path, *plan, script=WITH_FILE, environment=environment) as process:
                 out, errors = process.communicate()
                 assert process.returncode == 1, errors
             (tmp_path / "keys.env").unlink()

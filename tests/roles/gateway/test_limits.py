@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dialoom.roles.gateway.limits import AdaptiveLimit, LimitState
 from dialoom.roles.gateway.retries import parse_retry_after
 from tests.server import http_date
-from tests.virtual_time import now, passing
+from tests.virtual_time import now, run_in_virtual_time
 
 
 @dataclass
@@ -80,7 +80,7 @@ def test_limit_settles_at_the_providers_capacity(capacity: int) -> None:
         provider = Provider(lambda _now: capacity)
         return provider, await serve(provider, AdaptiveLimit(128, clock=now), calls=100 * capacity, concurrency=128)
 
-    provider, seconds = passing(play())
+    provider, seconds = run_in_virtual_time(play())
     assert 0.8 * capacity <= statistics.mean(provider.limits) <= 1.2 * capacity
     assert min(provider.limits) >= 0.5 * capacity
     assert provider.rejected_late <= 0.03 * 100 * capacity
@@ -95,7 +95,7 @@ def test_limit_recovers_after_an_outage() -> None:
         provider = Provider(capacity, settled=110)
         return provider, await serve(provider, AdaptiveLimit(100, clock=now), calls=12_000, concurrency=100)
 
-    provider, seconds = passing(play())
+    provider, seconds = run_in_virtual_time(play())
     assert statistics.mean(provider.limits) >= 80
     assert seconds <= 120 + 30 + 2 * 30, "the calls, the outage, and the longest pauses between attempts"
 
@@ -108,7 +108,7 @@ def test_limit_follows_a_changing_capacity() -> None:
         await serve(provider, limit, calls=15_000, concurrency=64)
         return provider, limit.state
 
-    provider, state = passing(play())
+    provider, state = run_in_virtual_time(play())
     assert min(provider.limits) >= 32
     assert state.in_flight == state.waiting == 0
 
@@ -125,7 +125,7 @@ def test_calls_sent_before_a_reduction_do_not_reduce_the_limit_again() -> None:
         await asyncio.gather(*(call() for _ in range(16)))
         return limit.state
 
-    state = passing(play())
+    state = run_in_virtual_time(play())
     assert (state.limit, state.throttled) == (8, 16)
 
 
@@ -148,7 +148,7 @@ def test_nothing_is_sent_during_a_retry_after() -> None:
         return sorted(sent)
 
     for rpm in (None, 30):
-        sent = passing(play(rpm))
+        sent = run_in_virtual_time(play(rpm))
         assert len(sent) == 20
         assert not [moment for moment in sent if 0.5 < moment < 3600.5]
         assert sent[-1] < 3600.5 + 60
@@ -166,7 +166,7 @@ def test_request_and_token_rates_are_not_exceeded() -> None:
         return sent
 
     for rates in ((60, None), (None, 600), (60, 100_000)):
-        sent = sorted(passing(play(*rates)))
+        sent = sorted(run_in_virtual_time(play(*rates)))
         for start in range(60):
             assert len([moment for moment in sent if start <= moment < start + 60]) <= 61
         assert sent[-1] == pytest.approx(119, abs=1)
@@ -215,7 +215,7 @@ class Talk:
 @pytest.mark.parametrize(("seconds", "concurrency"), [(1, 1), (1, 40), (30, 100)])
 def test_underestimated_calls_do_not_exceed_the_rate(seconds: float, concurrency: int) -> None:
     talk = Talk(60_000, estimate=300, takes=1_256, seconds=seconds, concurrency=concurrency)
-    passing(talk.play())
+    run_in_virtual_time(talk.play())
     assert talk.took(0, 30) <= 1.05
     for start in range(3 * int(seconds) + 60, 1740, 10):
         assert talk.took(start, 1) <= 1.1
@@ -224,7 +224,7 @@ def test_underestimated_calls_do_not_exceed_the_rate(seconds: float, concurrency
 @pytest.mark.parametrize(("seconds", "concurrency"), [(1, 1), (1, 40), (20, 8)])
 def test_overestimated_calls_use_the_whole_rate(seconds: float, concurrency: int) -> None:
     talk = Talk(6_000, estimate=1_256, takes=300, seconds=seconds, concurrency=concurrency)
-    passing(talk.play())
+    run_in_virtual_time(talk.play())
     assert 0.97 <= talk.took(0, 30) <= 1.03
     assert 0.99 <= talk.took(900, 15) <= 1.01
 
@@ -243,7 +243,7 @@ def test_sequential_calls_wait_for_exactly_the_tokens_taken(tpm: int, calls: lis
                 limit.record_success(slot, took)
                 spent += slot.reserved_tokens if took is None else took
 
-    passing(play())
+    run_in_virtual_time(play())
 
 
 def test_call_that_was_not_sent_uses_no_rate() -> None:
@@ -257,7 +257,7 @@ def test_call_that_was_not_sent_uses_no_rate() -> None:
         await asyncio.gather(*(call() for _ in range(100)))
         return now()
 
-    assert passing(play()) == 0
+    assert run_in_virtual_time(play()) == 0
 
 
 def test_reply_with_fewer_tokens_than_reserved_releases_the_next_call() -> None:
@@ -273,7 +273,7 @@ def test_reply_with_fewer_tokens_than_reserved_releases_the_next_call() -> None:
         await asyncio.gather(call(), call())
         return sent
 
-    assert passing(play()) == [0, 5]
+    assert run_in_virtual_time(play()) == [0, 5]
 
 
 def test_cancelled_wait_for_the_rate_uses_nothing() -> None:
@@ -292,7 +292,7 @@ def test_cancelled_wait_for_the_rate_uses_nothing() -> None:
         await asyncio.gather(*waiting, return_exceptions=True)
         return await call()
 
-    assert passing(play()) <= 1.1
+    assert run_in_virtual_time(play()) <= 1.1
 
 
 def test_cancelled_wait_for_tokens_returns_the_request() -> None:
@@ -309,7 +309,7 @@ def test_cancelled_wait_for_tokens_returns_the_request() -> None:
         second.cancel()
         return await call(1)
 
-    assert passing(play()) == pytest.approx(41, abs=0.01), "when the tokens are available again, not at 60"
+    assert run_in_virtual_time(play()) == pytest.approx(41, abs=0.01), "when the tokens are available again, not at 60"
 
 
 @given(
@@ -361,7 +361,7 @@ def test_no_slot_is_lost_or_given_twice(most: int, calls: list[tuple[str, int, i
         async with asyncio.timeout(100), limit.slot():
             pass  # a slot is free again
 
-    passing(play())
+    run_in_virtual_time(play())
 
 
 def test_call_cancelled_when_it_is_woken_wakes_the_next() -> None:
@@ -379,7 +379,7 @@ def test_call_cancelled_when_it_is_woken_wakes_the_next() -> None:
         await asyncio.wait_for(next_, 1)
         assert woken.cancelled()
 
-    passing(play())
+    run_in_virtual_time(play())
 
 
 def test_lowered_limit_holds_for_later_calls() -> None:
@@ -399,7 +399,7 @@ def test_lowered_limit_holds_for_later_calls() -> None:
         await asyncio.gather(*first, *(call(1, is_rejected=False) for _ in range(20)))
         return highest
 
-    assert passing(play()) == 4
+    assert run_in_virtual_time(play()) == 4
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.availability import ProviderEvent, ProviderLost
 from dialoom.roles.gateway.gateway import GatewaySettings
 from tests.ledgers import MemoryLedger, make_place, make_request
-from tests.virtual_time import now, passing
+from tests.virtual_time import now, run_in_virtual_time
 
 MODEL, OTHER = "openai/m", "groq/m"
 
@@ -116,7 +116,7 @@ def test_one_call_at_a_time_probes_an_unavailable_provider_after_growing_pauses(
         assert sum(second < 0.5 for second in connection.sent) == 8, "only the calls that were in flight"
         assert len(scene.ledger.begun) == 40, "each call is begun once"
 
-    passing(work())
+    run_in_virtual_time(work())
 
 
 def test_other_calls_wait_until_the_probe_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +129,7 @@ def test_other_calls_wait_until_the_probe_is_answered(monkeypatch: pytest.Monkey
         assert min(others) >= first + 0.5
         assert len(others) == 7
 
-    passing(work())
+    run_in_virtual_time(work())
 
 
 def test_provider_that_answers_some_calls_is_available(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +143,7 @@ def test_provider_that_answers_some_calls_is_available(monkeypatch: pytest.Monke
         assert scene.events == []
         busy.cancel()
 
-    passing(work())
+    run_in_virtual_time(work())
 
 
 def test_provider_that_answers_after_the_first_attempt_at_a_lost_call_is_available(
@@ -160,7 +160,7 @@ def test_provider_that_answers_after_the_first_attempt_at_a_lost_call_is_availab
         assert isinstance(lost, UnansweredError) and isinstance(other, Completion)
         assert scene.events == []
 
-    passing(work())
+    run_in_virtual_time(work())
 
 
 @pytest.mark.parametrize(("failures", "is_away"), [(2, False), (3, True)])
@@ -176,7 +176,7 @@ def test_third_refused_connection_in_a_row_means_unavailable(
         assert isinstance(reply, Completion)
         assert bool(scene.events) is is_away
 
-    passing(work())
+    run_in_virtual_time(work())
 
 
 def test_gateway_without_a_backend_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +188,7 @@ def test_gateway_without_a_backend_is_unavailable(monkeypatch: pytest.MonkeyPatc
         assert all(isinstance(reply, Completion) for reply in replies)
         assert [type(event) for event, _ in scene.events] == [ProviderUnreachable, ProviderReachable]
 
-    passing(work())
+    run_in_virtual_time(work())
 
 
 def test_calls_to_another_provider_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +203,7 @@ def test_calls_to_another_provider_go_on(monkeypatch: pytest.MonkeyPatch) -> Non
         await waiting
         assert {event.provider for event, _ in scene.events} == {"openai"}
 
-    passing(work())
+    run_in_virtual_time(work())
 
 
 def test_patience_ends_and_a_listener_stops_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +227,7 @@ def test_patience_ends_and_a_listener_stops_the_work(monkeypatch: pytest.MonkeyP
         assert [round(second) for second in connection.sent] == [0] * 8 + [1, 3, 7, 15, 31, 45]
         assert len(scene.ledger.attempts) == 14
 
-    passing(work())
+    run_in_virtual_time(work())
 
 
 def test_calls_fail_without_a_listener_that_stops(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,7 +237,7 @@ def test_calls_fail_without_a_listener_that_stops(monkeypatch: pytest.MonkeyPatc
         scene = Scene.of(connection, monkeypatch, patience=45.0)
         assert [type(reply) for reply in await scene.ask(texts(3))] == [UnansweredError] * 3
 
-    passing(work())
+    run_in_virtual_time(work())
 
 
 @pytest.mark.parametrize("kind", ["drained", "cancelled"])
@@ -263,7 +263,7 @@ def test_waiting_call_can_be_drained_or_cancelled(monkeypatch: pytest.MonkeyPatc
             call.cancel()
         assert (await calls[5]).text == "heron"
 
-    passing(work())
+    run_in_virtual_time(work())
 
 
 def test_recorded_replies_need_no_provider(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,7 +280,7 @@ def test_recorded_replies_need_no_provider(monkeypatch: pytest.MonkeyPatch) -> N
         scene.gateway.drain()
         await waiting
 
-    passing(work())
+    run_in_virtual_time(work())
 
 
 def test_server_with_errors_is_available(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,4 +292,4 @@ def test_server_with_errors_is_available(monkeypatch: pytest.MonkeyPatch) -> Non
         assert len(connection.sent) == 24
         assert scene.events == []
 
-    passing(work())
+    run_in_virtual_time(work())

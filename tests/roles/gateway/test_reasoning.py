@@ -13,7 +13,7 @@ import pytest
 import dialoom
 from dialoom.roles.gateway.wire import as_sent, carried_of, wire_messages
 from tests.conftest import ROOT
-from tests.processes import Started
+from tests.processes import CommandProcess
 from tests.roles.gateway.asking import KEY
 from tests.roles.gateway.test_sent import rejection
 from tests.server import Answer, ended, error, serving
@@ -131,7 +131,7 @@ def has_results(body: dict[str, Any]) -> bool:
 @pytest.mark.parametrize("model", FAMILIES)
 def test_reasoning_is_sent_back_with_tool_calls_after_a_kill(model: str, tmp_path: Path) -> None:
     answer, params = FAMILIES[model]
-    started: list[Started] = []
+    started: list[CommandProcess] = []
 
     def respond(body: dict[str, Any], number: int) -> Answer:
         if (name := rejection(body)) is not None and answer is not openai_answer:
@@ -145,7 +145,7 @@ def test_reasoning_is_sent_back_with_tool_calls_after_a_kill(model: str, tmp_pat
         options = [option for name, value in params.items() for option in ("--param", f"{name}={json.dumps(value)}")]
         path = tmp_path / "run.db"
         arguments = ("run", LARDER, "--larders", "1", "--model", model, "--api-base", server.url, "-o", path, *options)
-        with Started(tmp_path, *arguments) as process:
+        with CommandProcess(tmp_path, *arguments) as process:
             started.append(process)
             printed = process.communicate()
             assert process.returncode == -signal.SIGKILL, printed

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from dialoom import Budget, Stepper, step
 from dialoom.runs.stepping import Stop
-from tests.conftest import ROOT, Command, MadeOnce, quick_players
+from tests.conftest import ROOT, Command, MadeOnce, write_quick_players
 from tests.invented import write_release
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ def dialogue(made_once: MadeOnce) -> Path:
 
 def _dialogue(dialoom: Command, folder: Path) -> None:
     write_release(folder / "release")
-    dialoom("run", "personalens", "--profiles", "release", "--limit", 1, *quick_players(folder), "-o", "run.db")
+    dialoom("run", "personalens", "--profiles", "release", "--limit", 1, *write_quick_players(folder), "-o", "run.db")
 
 
 def _quiz_players(folder: Path) -> list[str]:

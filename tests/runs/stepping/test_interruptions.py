@@ -13,9 +13,9 @@ import pytest
 from dialoom import DialoomError, Stepper, step
 from dialoom.roles import ProviderError
 from dialoom.runs.store import RunStore
-from tests.conftest import Command, MadeOnce, quick_players
+from tests.conftest import Command, MadeOnce, write_quick_players
 from tests.invented import write_release
-from tests.processes import Started
+from tests.processes import CommandProcess
 from tests.runs.stepping.played import UNBOUNDED, call_counts, dialogue, play, shown_stops, stepping
 from tests.server import Answer, Response, completion, error, serving, silence
 
@@ -23,7 +23,7 @@ from tests.server import Answer, Response, completion, error, serving, silence
 def stopped(dialoom: Command, folder: Path, calls: int) -> None:
     """Make a run of one dialogue that was stopped after a number of calls, and `whole.db`, which was not."""
     write_release(folder / "release")
-    plan = ["run", "personalens", "--profiles", "release", "--limit", 1, *quick_players(folder)]
+    plan = ["run", "personalens", "--profiles", "release", "--limit", 1, *write_quick_players(folder)]
     dialoom(*plan, "--max-calls", calls, "-o", "run.db", code=3)
     dialoom(*plan, "-o", "whole.db")
 
@@ -173,7 +173,7 @@ asyncio.run(main())
 def test_kill_loses_no_step(dialoom: Command, made_once: MadeOnce, tmp_path: Path) -> None:
     path = dialogue(made_once)
     before = exported(dialoom, path)
-    with Started(tmp_path, script=_STEPPER) as process:
+    with CommandProcess(tmp_path, script=_STEPPER) as process:
         printed = [process.stdout.readline().split() for _ in range(4)]
         with pytest.raises(DialoomError, match="another dialoom process"):
             RunStore(path)

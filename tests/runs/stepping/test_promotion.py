@@ -12,7 +12,7 @@ import pytest
 
 from dialoom import DialoomError, Stepper, open_run
 from dialoom.roles import UnparsedReplyError
-from tests.conftest import Command, MadeOnce, lines_of
+from tests.conftest import Command, MadeOnce, read_jsonl
 from tests.invented import write_release
 from tests.runs.stepping.played import RECIPES, UNBOUNDED, call_counts, dialogue, play, stepping
 
@@ -63,7 +63,7 @@ def test_promoted_branch_is_the_outcome_and_main_can_be_restored(
 
     outcome = stepping(path, promote)
     exported(dialoom, path)
-    [line] = lines_of(tmp_path / "out.jsonl")
+    [line] = read_jsonl(tmp_path / "out.jsonl")
     assert line["branch"] == {
         "name": "b1",
         "models": {"assistant": "python:others:brief"},
@@ -105,7 +105,7 @@ def test_promoted_branch_names_all_its_models(dialoom: Command, made_once: MadeO
 
     stepping(path, act)
     exported(dialoom, path)
-    [line] = lines_of(path.parent / "out.jsonl")
+    [line] = read_jsonl(path.parent / "out.jsonl")
     assert line["models"]["assistant"] == "python:others:brief, offline/attentive"
     dialoom("export", "run.db", "--format", "personalens", "-o", "release-files")
     [file] = (path.parent / "release-files").rglob("*_dialogue.json")
@@ -126,7 +126,7 @@ def test_judges_of_a_later_set_are_named_in_the_export_of_a_branch(dialoom: Comm
     dialoom("judge", "run.db", "--name", "again", "--model", "judge=offline/attentive")
     for judging, judge in (("run", "python:others:strict"), ("again", "offline/attentive")):
         exported(dialoom, path, "--judging", judging)
-        [line] = lines_of(path.parent / "out.jsonl")
+        [line] = read_jsonl(path.parent / "out.jsonl")
         assert line["models"]["judge"] == judge
 
 
@@ -222,7 +222,7 @@ def test_other_judges_verdicts_are_dropped_and_requested_again(
     dialoom(*judge)
     assert call_counts(path).rows == tried + 6, "the changed dialogue is judged again"
     exported(dialoom, path, "--judging", "strict")
-    [line] = lines_of(tmp_path / "out.jsonl")
+    [line] = read_jsonl(tmp_path / "out.jsonl")
     assert line["messages"][0]["content"] == "Good morning."
     assert {each["score"] for each in line["judgements"]} == {1, False}
 
@@ -298,7 +298,7 @@ async def judge(messages):
     status = json.loads(dialoom("status", "run.db", "--json").stdout)
     assert status["scenarios"] == {"total": 1, "done": 1, "failed": 0, "pending": 0}
     exported(dialoom, path)
-    [line] = lines_of(tmp_path / "out.jsonl")
+    [line] = read_jsonl(tmp_path / "out.jsonl")
     assert line["branch"]["name"] == "b1"
     assert "error" not in line or line["error"] is None
     dialoom("retry", "run.db", code=0)
@@ -367,7 +367,7 @@ def test_promoted_branch_finishes_an_unfinished_scenario(dialoom: Command, playe
     dialoom("resume", "run.db", "--max-calls", "none")
     assert call_counts(tmp_path / "run.db") == rows
     exported(dialoom, tmp_path / "run.db")
-    [line] = lines_of(tmp_path / "out.jsonl")
+    [line] = read_jsonl(tmp_path / "out.jsonl")
     assert (line["branch"]["name"], line["branch"]["said"], line["messages"][3]["content"]) == ("mine", 1, "I see.")
 
 
@@ -413,7 +413,7 @@ async def assistant(messages):
 
 def _lines(dialoom: Command, path: Path) -> list[dict[str, Any]]:
     exported(dialoom, path)
-    return lines_of(path.parent / "out.jsonl")
+    return read_jsonl(path.parent / "out.jsonl")
 
 
 def _counted_calls(path: Path) -> list[Any]:

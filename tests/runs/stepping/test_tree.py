@@ -43,9 +43,9 @@ def most_open_lines(nodes: list[TreeNode]) -> int:
     """Return the most lines open at once: those that pass a checkpoint, and its own or those that it opens."""
     drawn_ones = {node.number for node in nodes}
     edges = [(node.parent, node.number) for node in nodes if node.parent in drawn_ones and node.parent is not None]
-    passing = [sum(parent < node.number < child for parent, child in edges) for node in nodes]
+    run_in_virtual_time = [sum(parent < node.number < child for parent, child in edges) for node in nodes]
     opened = [sum(parent == node.number for parent, _ in edges) for node in nodes]
-    return max((old + max(1, new) for old, new in zip(passing, opened, strict=True)), default=0)
+    return max((old + max(1, new) for old, new in zip(run_in_virtual_time, opened, strict=True)), default=0)
 
 
 def row_of(lines: list[str], number: int) -> tuple[int, int]:

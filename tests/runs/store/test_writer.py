@@ -13,7 +13,7 @@ import pytest
 
 from dialoom.runs.store.checkpoints import RunSaver
 from dialoom.runs.store.writer import Writer
-from tests.processes import PATIENCE
+from tests.processes import TIMEOUT_SECONDS
 from tests.runs.store.savers import checkpoint_of, count, place, rows
 
 
@@ -54,7 +54,7 @@ class BlockingJob:
 
     def __call__(self, _connection: sqlite3.Connection) -> bool:
         self.started.set()
-        return self.release.wait(PATIENCE)
+        return self.release.wait(TIMEOUT_SECONDS)
 
 
 @pytest.fixture(params=["NORMAL", "FULL"])
@@ -292,7 +292,7 @@ async def test_event_loop_does_not_wait_for_the_lock_of_another_connection(tmp_p
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         locked.set()
-        has_continued = continued.wait(PATIENCE)
+        has_continued = continued.wait(TIMEOUT_SECONDS)
         other.execute("ROLLBACK")
         other.close()
         return has_continued
@@ -331,7 +331,7 @@ async def test_queued_jobs_come_first(writer: Writer, tmp_path: Path) -> None:
 
     def listen(_first: object) -> None:
         notified.started.set()
-        notified.release.wait(PATIENCE)
+        notified.release.wait(TIMEOUT_SECONDS)
 
     first.add_done_callback(listen)
     inserted.release.set()

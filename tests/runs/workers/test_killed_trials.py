@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, Command
-from tests.processes import Started
+from tests.processes import CommandProcess
 from tests.runs.test_kill_anywhere import KILLER
 
 ON_WORKERS = """
@@ -51,11 +51,11 @@ def test_killed_workers_playing_trials_give_the_export_of_one_process(
     dialoom(*plan, "--concurrency", 1, "-o", "whole.db")
     command = [*plan, "--workers", 2, "-o", "run.db"]
     for place, count in KILLS:
-        with Started(tmp_path, place, count, *command, script=ON_WORKERS + KILLER) as process:
+        with CommandProcess(tmp_path, place, count, *command, script=ON_WORKERS + KILLER) as process:
             _, errors = process.communicate()
             assert process.returncode == -signal.SIGKILL, errors
         command = ["resume", "run.db", "--workers", 2]
-    with Started(tmp_path, "no such statement", 1, *command, script=ON_WORKERS + KILLER) as process:
+    with CommandProcess(tmp_path, "no such statement", 1, *command, script=ON_WORKERS + KILLER) as process:
         _, errors = process.communicate()
         assert process.returncode == 0, errors
     for path in ("whole", "run"):
