@@ -20,7 +20,7 @@ from typing import Any
 
 Answer = tuple[int, dict[str, Any]]
 
-ASKED = "the model of the request"
+REQUESTED_MODEL = "the model of the request"
 """The name in the answers of `ended` that the server replaces by the requested model."""
 
 
@@ -60,8 +60,6 @@ class ChatServer:
         encodings: The `Accept-Encoding` header of each request.
         paths: The path of each request.
         headers: The names of each request's headers, in lower case.
-        in_flight: The number of requests being answered.
-        most_in_flight: The maximum of `in_flight`.
         completed: The number of answers sent completely, errors included.
     """
 
@@ -73,8 +71,6 @@ class ChatServer:
     encodings: list[str] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     headers: list[set[str]] = field(default_factory=list)
-    in_flight: int = 0
-    most_in_flight: int = 0
     completed: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
     closing: threading.Event = field(default_factory=threading.Event)
@@ -94,7 +90,7 @@ def ended(text: str | None, finish_reason: str, usage: Any = None, **message: An
     """Return an answer with the given finish reason, usage and further fields of its message."""
     reply = {"role": "assistant", "content": text, **message}
     choice = {"index": 0, "finish_reason": finish_reason, "message": reply}
-    body = {"id": "x", "object": "chat.completion", "created": 0, "model": ASKED, "choices": [choice]}
+    body = {"id": "x", "object": "chat.completion", "created": 0, "model": REQUESTED_MODEL, "choices": [choice]}
     return 200, body if usage is None else {**body, "usage": usage}
 
 
@@ -170,17 +166,11 @@ def serving(
                 state.paths.append(self.path)
                 state.headers.append({name.lower() for name in self.headers})
                 number = len(state.requests)
-                state.in_flight += 1
-                state.most_in_flight = max(state.most_in_flight, state.in_flight)
-            try:
-                answer = state.answer(body, number)
-                response = answer if isinstance(answer, Response) else Response(*answer)
-                if response.body.get("model") == ASKED:
-                    response = replace(response, body={**response.body, "model": body.get("model")})
-                self._send(response)
-            finally:
-                with state.lock:
-                    state.in_flight -= 1
+            answer = state.answer(body, number)
+            response = answer if isinstance(answer, Response) else Response(*answer)
+            if response.body.get("model") == REQUESTED_MODEL:
+                response = replace(response, body={**response.body, "model": body.get("model")})
+            self._send(response)
 
         def _send(self, answer: Response) -> None:
             if answer.delay:
@@ -195,7 +185,7 @@ def serving(
             for name, value in {"Content-Type": "application/json", **answer.headers}.items():
                 self.send_header(name, value)
             if answer.is_endless:
-                self._send_on(data)
+                self._send_repeatedly(data)
                 return
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
@@ -208,7 +198,7 @@ def serving(
                 self.connection.shutdown(socket.SHUT_RDWR)
                 self.close_connection = True
 
-        def _send_on(self, data: bytes) -> None:
+        def _send_repeatedly(self, data: bytes) -> None:
             self.close_connection = True
             self.end_headers()
             with suppress(OSError):

@@ -22,8 +22,8 @@ from tests.programs import START_TIMEOUT_SECONDS
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is missing; 'make test-studio' installs it")
 pytest.importorskip("nicegui")
 
-Open = Callable[..., Any]
-Serve = Callable[..., "Served"]
+OpenPage = Callable[..., Any]
+StartStudio = Callable[..., "RunningStudio"]
 SECOND = 1000
 """A second in the browser's unit, milliseconds."""
 
@@ -39,7 +39,7 @@ SYSTEMS: dict[str, list[object]] = {
 
 
 @dataclass(frozen=True)
-class Served:
+class RunningStudio:
     """A running studio.
 
     Attributes:
@@ -54,11 +54,11 @@ class Served:
 
     def address(self) -> str:
         """Return the address with a token for the next browser."""
-        return _addresses(self.log)[-1]
+        return _find_addresses(self.log)[-1]
 
 
 @contextmanager
-def serving(runs: Sequence[Path], folder: Path, *more: str) -> Iterator[Served]:
+def run_studio(runs: Sequence[Path], folder: Path, *more: str) -> Iterator[RunningStudio]:
     """Run `dialoom studio` on some runs from its first answer to the end of the block."""
     log = folder / "studio.log"
     command = [sys.executable, "-m", "dialoom", "studio", *map(str, runs), "--port", "0", "--no-browser", *more]
@@ -67,17 +67,17 @@ def serving(runs: Sequence[Path], folder: Path, *more: str) -> Iterator[Served]:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=out)
     try:
         deadline = time.monotonic() + START_TIMEOUT_SECONDS
-        while not _addresses(log) and process.poll() is None and time.monotonic() < deadline:
+        while not _find_addresses(log) and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert _addresses(log), log.read_text()
-        yield Served(_addresses(log)[0].partition("/?")[0], log, process)
+        assert _find_addresses(log), log.read_text()
+        yield RunningStudio(_find_addresses(log)[0].partition("/?")[0], log, process)
         assert "Traceback" not in log.read_text(), log.read_text()
     finally:
         process.terminate()
         process.wait()
 
 
-def _addresses(log: Path) -> list[str]:
+def _find_addresses(log: Path) -> list[str]:
     return re.findall(r"http://\S+\?token=\S+", log.read_text()) if log.exists() else []
 
 
@@ -96,18 +96,18 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def studio(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def studio(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStudio]:
     """Run a studio of these runs; tests must not change them."""
     paths = [runs / f"{name}.db" for name in ("talk", "other", *SYSTEMS)]
-    with serving(paths, tmp_path_factory.mktemp("studio")) as served:
+    with run_studio(paths, tmp_path_factory.mktemp("studio")) as served:
         yield served
 
 
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Serve]:
+def serve(tmp_path: Path) -> Iterator[StartStudio]:
     """Return a function that serves the test's own runs in the folder of their players; request it before `browse`."""
     with ExitStack() as served:
-        yield lambda *runs: served.enter_context(serving(runs, tmp_path))
+        yield lambda *runs: served.enter_context(run_studio(runs, tmp_path))
 
 
 @pytest.fixture(scope="session")
@@ -123,13 +123,13 @@ def chromium() -> Iterator[Any]:
 
 
 @dataclass
-class Troubles:
+class PageProblems:
     """Unwanted behaviour of pages: errors, dialogs, and requests to other servers."""
 
     found: list[str] = field(default_factory=list)
 
     def listen(self, page: Any, url: str) -> None:
-        """Record the troubles of a page."""
+        """Record the problems of a page."""
         page.on("console", lambda each: self._note("console", each.text) if each.type == "error" else None)
         page.on("pageerror", lambda each: self._note("error", str(each)))
         page.on("dialog", self._dismiss)
@@ -148,14 +148,14 @@ class Troubles:
 
 
 @pytest.fixture
-def browse(chromium: Any) -> Iterator[Open]:
-    """Return a function that opens a page of a studio in an authorized browser; fail the test if it had troubles.
+def browse(chromium: Any) -> Iterator[OpenPage]:
+    """Return a function that opens a page of a studio in an authorized browser; fail the test if it had problems.
 
     `browse(studio, "/runs/talk", width=390)` returns playwright's page.
     """
-    troubles, opened, authorized = Troubles(), [], {}
+    problems, opened, authorized = PageProblems(), [], {}
 
-    def open_page(served: Served, path: str = "/", width: int = 1280, shade: str = "light") -> Any:
+    def open_page(served: RunningStudio, path: str = "/", width: int = 1280, shade: str = "light") -> Any:
         if served.url not in authorized:
             context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=shade)
             context.set_default_timeout(60 * SECOND)
@@ -165,7 +165,7 @@ def browse(chromium: Any) -> Iterator[Open]:
             first.goto(served.address())
             first.close()
         page = authorized[served.url].new_page()
-        troubles.listen(page, served.url)
+        problems.listen(page, served.url)
         page.set_viewport_size({"width": width, "height": 800})
         page.emulate_media(color_scheme=shade)
         page.goto(served.url + path)
@@ -175,4 +175,4 @@ def browse(chromium: Any) -> Iterator[Open]:
     yield open_page
     for context in opened:
         context.close()
-    assert troubles.found == []
+    assert problems.found == []

@@ -14,7 +14,7 @@ from dialoom.runs.agreement import default_labels_path
 from tests.conftest import Command, MadeOnce, command_in
 from tests.runs.stepping.played import dialogue, play
 
-from .conftest import Open, Serve, playwright
+from .conftest import OpenPage, StartStudio, playwright
 
 expect = playwright.expect
 SCENARIO = "/runs/run/scenarios/1"
@@ -39,7 +39,7 @@ def _long_dialogues(dialoom: Command, folder: Path) -> None:
     dialoom("run", "personalens", "--limit", 2, "--turn-limit", 30, *cast, "-o", "run.db")
 
 
-def test_long_conversation_is_read_with_the_keyboard(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_long_conversation_is_read_with_the_keyboard(made_once: MadeOnce, serve: StartStudio, browse: OpenPage) -> None:
     run = dialoom.open_run(made_once(_long_dialogues) / "run.db")
     page = browse(serve(run.path), SCENARIO)
     messages = page.locator(".message")
@@ -61,7 +61,7 @@ def test_long_conversation_is_read_with_the_keyboard(made_once: MadeOnce, serve:
     expect(page).not_to_have_title("1")
 
 
-def test_request_shows_what_is_new(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_request_shows_what_is_new(made_once: MadeOnce, serve: StartStudio, browse: OpenPage) -> None:
     run = dialoom.open_run(dialogue(made_once))
     page = browse(serve(run.path), SCENARIO)
     fourth = page.locator(".message").nth(3)
@@ -74,7 +74,7 @@ def test_request_shows_what_is_new(made_once: MadeOnce, serve: Serve, browse: Op
     expect(side.locator(".asked").first).to_contain_text("system")
 
 
-def test_message_links_to_its_step(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_message_links_to_its_step(made_once: MadeOnce, serve: StartStudio, browse: OpenPage) -> None:
     run = dialoom.open_run(dialogue(made_once))
     page = browse(serve(run.path), SCENARIO)
     page.locator(".message").nth(3).get_by_role("link", name="edit").click()
@@ -85,7 +85,7 @@ def test_message_links_to_its_step(made_once: MadeOnce, serve: Serve, browse: Op
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_person_and_task_are_visible_without_a_click(
-    made_once: MadeOnce, serve: Serve, browse: Open, width: int
+    made_once: MadeOnce, serve: StartStudio, browse: OpenPage, width: int
 ) -> None:
     run = dialoom.open_run(dialogue(made_once))
     page = browse(serve(run.path), SCENARIO, width)
@@ -100,7 +100,7 @@ def test_person_and_task_are_visible_without_a_click(
     assert box["y"] + box["height"] <= first["y"] if width == 390 else box["x"] > first["x"] + first["width"]
 
 
-def test_next_follows_the_order_of_the_list(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_next_follows_the_order_of_the_list(made_once: MadeOnce, serve: StartStudio, browse: OpenPage) -> None:
     run = dialoom.open_run(made_once(_long_dialogues) / "run.db")
     page = browse(serve(run.path), "/runs/run/scenarios?sort=number&order=desc&state=done")
     page.locator("tbody th a").first.click()
@@ -112,7 +112,9 @@ def test_next_follows_the_order_of_the_list(made_once: MadeOnce, serve: Serve, b
     expect(page).to_have_url(re.compile(r"scenarios\?.*order=desc"))
 
 
-def test_blind_labels_become_kappas(made_once: MadeOnce, serve: Serve, browse: Open, dialoom: Command) -> None:
+def test_blind_labels_become_kappas(
+    made_once: MadeOnce, serve: StartStudio, browse: OpenPage, dialoom: Command
+) -> None:
     path = play(made_once, "aloe-eval")
     served = serve(path)
     page = browse(served, f"{SCENARIO}?blind=1")
@@ -133,7 +135,9 @@ def test_blind_labels_become_kappas(made_once: MadeOnce, serve: Serve, browse: O
     expect(page.locator(".choice[aria-pressed=true]")).to_have_count(3)
 
 
-def test_tree_is_drawn_with_forks_and_the_followed_path(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_tree_is_drawn_with_forks_and_the_followed_path(
+    made_once: MadeOnce, serve: StartStudio, browse: OpenPage
+) -> None:
     path = play(made_once, "aloe")
     page = browse(serve(path), f"{SCENARIO}/tree")
     expect(page.locator(".branch")).to_have_count(2)
@@ -152,7 +156,9 @@ def _others(dialoom: Command, _folder: Path) -> None:
     dialoom("run", "apollo", "--limit", 1, "-o", "calls.db")
 
 
-def test_other_systems_are_shown_as_their_recipes_define(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_other_systems_are_shown_as_their_recipes_define(
+    made_once: MadeOnce, serve: StartStudio, browse: OpenPage
+) -> None:
     folder = made_once(_others)
     studio = serve(folder / "run.db", folder / "calls.db")
     page = browse(studio, SCENARIO)
@@ -163,7 +169,9 @@ def test_other_systems_are_shown_as_their_recipes_define(made_once: MadeOnce, se
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_text_from_right_to_left_is_shown_in_its_direction(tmp_path: Path, serve: Serve, browse: Open) -> None:
+def test_text_from_right_to_left_is_shown_in_its_direction(
+    tmp_path: Path, serve: StartStudio, browse: OpenPage
+) -> None:
     messages = [{"role": "user", "content": "מה שלומך 👩‍👩‍👧?"}, {"role": "assistant", "content": "Fine, and you?"}]
     (tmp_path / "talk.jsonl").write_text(json.dumps({"messages": messages}))
     command_in(tmp_path)("import", "talk.jsonl", "-o", "run.db")

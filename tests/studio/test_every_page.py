@@ -13,13 +13,15 @@ import pytest
 import dialoom
 from dialoom.runs.store import ScenarioQuery
 
-from .conftest import SYSTEMS, Open, Served, playwright
+from .conftest import SYSTEMS, OpenPage, RunningStudio, playwright
 
 expect = playwright.expect
 
 
 @pytest.mark.parametrize("name", ["talk", *SYSTEMS])
-def test_path_from_the_runs_to_the_steps_of_a_conversation(studio: Served, browse: Open, runs: Path, name: str) -> None:
+def test_path_from_the_runs_to_the_steps_of_a_conversation(
+    studio: RunningStudio, browse: OpenPage, runs: Path, name: str
+) -> None:
     run = dialoom.open_run(runs / f"{name}.db")
     page = browse(studio)
     page.locator("section.card h2").get_by_role("link", name=name, exact=True).click()
@@ -78,7 +80,9 @@ def _filter_list(page: Any, run: dialoom.Run) -> int:
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_every_figure_links_to_its_conversations(studio: Served, browse: Open, runs: Path, name: str) -> None:
+def test_every_figure_links_to_its_conversations(
+    studio: RunningStudio, browse: OpenPage, runs: Path, name: str
+) -> None:
     run = dialoom.open_run(runs / f"{name}.db")
     found = run.report()
     page = browse(studio, f"/runs/{name}/report")
@@ -101,7 +105,7 @@ def test_every_figure_links_to_its_conversations(studio: Served, browse: Open, r
     expect(page.locator("tbody tr")).to_have_count(total)
 
 
-def test_calls_and_tool_outputs_are_shown(studio: Served, browse: Open, runs: Path) -> None:
+def test_calls_and_tool_outputs_are_shown(studio: RunningStudio, browse: OpenPage, runs: Path) -> None:
     page = browse(studio, "/runs/calls/scenarios/1")
     outcome = dialoom.open_run(runs / "calls.db").conversation(1)
     tools = [each.line.content for each in outcome.messages if each.line.role == "tool"]
@@ -112,7 +116,7 @@ def test_calls_and_tool_outputs_are_shown(studio: Served, browse: Open, runs: Pa
         assert content[:40] in shown.nth(place).inner_text()
 
 
-def test_unrelated_talk_is_folded(studio: Served, browse: Open) -> None:
+def test_unrelated_talk_is_folded(studio: RunningStudio, browse: OpenPage) -> None:
     page = browse(studio, "/runs/memory/scenarios/1")
     expect(page.locator(".message.note")).to_contain_text("turns of unrelated talk")
 
@@ -121,7 +125,7 @@ def _ids(page: Any) -> list[str]:
     return [str(each) for each in page.locator("tbody th a").all_inner_texts()]
 
 
-def test_advice_of_an_error_is_shown_once(studio: Served) -> None:
+def test_advice_of_an_error_is_shown_once(studio: RunningStudio) -> None:
     opener = build_opener(HTTPCookieProcessor())
     opener.open(studio.address()).read()
     page = opener.open(f"{studio.url}/runs/other/scenarios/99").read().decode()

@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import MadeOnce, command_in, write_quick_players
 from tests.runs.stepping.played import dialogue
 
-from .conftest import Open, Serve, Served, playwright, serving
+from .conftest import OpenPage, RunningStudio, StartStudio, playwright, run_studio
 
 expect = playwright.expect
 
@@ -43,7 +43,7 @@ PATHS = [
 
 
 @pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStudio]:
     """Run a studio on a run in which every text is an attack."""
     folder = tmp_path_factory.mktemp("hostile")
     command_in(folder)("run", "personalens", *write_quick_players(folder), "--limit", 4, "-o", "r.db")
@@ -53,7 +53,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     ):  # closed, so that nothing remains in its write-ahead log
         _insert_attacks(connection)
     path = (folder / "r.db").rename(folder / "<b onclick=x>&'\".db")
-    with serving([path], folder, "--trust") as served:
+    with run_studio([path], folder, "--trust") as served:
         yield served
 
 
@@ -87,7 +87,7 @@ def _insert_attacks(connection: sqlite3.Connection) -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("width", [1280, 390])
-def test_hostile_run_executes_nothing(hostile: Served, browse: Open, path: str, width: int) -> None:
+def test_hostile_run_executes_nothing(hostile: RunningStudio, browse: OpenPage, path: str, width: int) -> None:
     page = browse(hostile, path.format(run="%3Cb%20onclick%3Dx%3E%26'%22"), width)
     page.wait_for_timeout(300)
     assert page.evaluate("window.hit") is None
@@ -97,14 +97,14 @@ def test_hostile_run_executes_nothing(hostile: Served, browse: Open, path: str, 
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_hostile_text_is_shown_unchanged(hostile: Served, browse: Open) -> None:
+def test_hostile_text_is_shown_unchanged(hostile: RunningStudio, browse: OpenPage) -> None:
     page = browse(hostile, "/runs/%3Cb%20onclick%3Dx%3E%26'%22/scenarios?state=failed")
     expect(page.locator("tbody tr")).to_have_count(1)
     expect(page.locator("tbody tr")).to_contain_text("<script>window.hit = 1</script>")
     expect(page.locator("header")).to_contain_text("<b onclick=x>&'\"")
 
 
-def test_person_is_shown_as_text(hostile: Served, browse: Open) -> None:
+def test_person_is_shown_as_text(hostile: RunningStudio, browse: OpenPage) -> None:
     page = browse(hostile, "/runs/%3Cb%20onclick%3Dx%3E%26'%22/scenarios/1")
     page.get_by_text("Scenario data").click()
     expect(page.locator("aside")).to_contain_text("<script>window.hit = 1</script>")
@@ -112,7 +112,7 @@ def test_person_is_shown_as_text(hostile: Served, browse: Open) -> None:
     assert _external_links(page) == []
 
 
-def test_name_of_the_annotator_is_shown_as_text(hostile: Served, browse: Open) -> None:
+def test_name_of_the_annotator_is_shown_as_text(hostile: RunningStudio, browse: OpenPage) -> None:
     page = browse(hostile, "/runs/%3Cb%20onclick%3Dx%3E%26'%22/scenarios/1?as=" + quote(MARKUP[:60]))
     choice = page.locator(".judgement").first.get_by_role("button", name="yes", exact=True)
     choice.click()
@@ -122,7 +122,9 @@ def test_name_of_the_annotator_is_shown_as_text(hostile: Served, browse: Open) -
     assert page.evaluate("window.hit") is None
 
 
-def test_text_in_the_fields_of_a_step_is_shown_as_text(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_text_in_the_fields_of_a_step_is_shown_as_text(
+    made_once: MadeOnce, serve: StartStudio, browse: OpenPage
+) -> None:
     page = browse(serve(dialogue(made_once)), "/runs/run/scenarios/1/step?at=3", 390)
     for field, press in (("A new branch from here", "Fork"), ("Place", "Set"), ("Where", "Break there")):
         page.get_by_label(field, exact=True).fill(MARKUP + BIDI.replace("\x00", ""))
@@ -145,7 +147,7 @@ def _external_links(page: Any) -> list[str]:
     return [href for href in hrefs if not href.startswith(page.url.split("/runs")[0].rstrip("/"))]
 
 
-def test_megabyte_in_a_field_is_accepted_or_refused(studio: Served, browse: Open) -> None:
+def test_megabyte_in_a_field_is_accepted_or_refused(studio: RunningStudio, browse: OpenPage) -> None:
     page = browse(studio, "/runs/talk/scenarios")
     field = page.get_by_label("Search messages")
     _paste(field, "word " * 210_000)

@@ -16,7 +16,7 @@ from tests.conftest import Command, MadeOnce, write_quick_players
 from tests.invented import write_release
 from tests.programs import START_TIMEOUT_SECONDS
 
-from .conftest import Open, Serve, Served, playwright
+from .conftest import OpenPage, RunningStudio, StartStudio, playwright
 
 expect = playwright.expect
 LIST = "/runs/run/scenarios"
@@ -39,7 +39,9 @@ def _three_dialogues(dialoom: Command, folder: Path) -> None:
     )
 
 
-def test_second_click_takes_a_label_back_however_fast(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_second_click_takes_a_label_back_however_fast(
+    made_once: MadeOnce, serve: StartStudio, browse: OpenPage
+) -> None:
     path = made_once(_three_dialogues) / "run.db"
     page = browse(serve(path), f"{LIST}/1?as=anna")
     yes = page.locator(".judgement").first.get_by_role("button", name="yes", exact=True)
@@ -59,7 +61,7 @@ def test_second_click_takes_a_label_back_however_fast(made_once: MadeOnce, serve
         ("/runs/tree/scenarios/1/tree", "preferred"),
     ],
 )
-def test_labeller_sees_no_scores_beside_a_conversation(studio: Served, path: str, score: str) -> None:
+def test_labeller_sees_no_scores_beside_a_conversation(studio: RunningStudio, path: str, score: str) -> None:
     visit = build_opener(HTTPCookieProcessor()).open
     visit(studio.address())
     shown = [visit(f"{studio.url}{path}{query}").read().decode() for query in ("", "?as=anna&blind=0", "?as=anna")]
@@ -67,7 +69,7 @@ def test_labeller_sees_no_scores_beside_a_conversation(studio: Served, path: str
 
 
 def test_labelling_goes_from_one_conversation_to_the_next(
-    made_once: MadeOnce, serve: Serve, browse: Open, dialoom: Command
+    made_once: MadeOnce, serve: StartStudio, browse: OpenPage, dialoom: Command
 ) -> None:
     path = made_once(_three_dialogues) / "run.db"
     page = browse(serve(path), f"{LIST}?sort=number&order=desc&metrics=task_completion")
@@ -103,7 +105,7 @@ def test_labelling_goes_from_one_conversation_to_the_next(
 
 
 def test_labels_of_another_branch_are_shown_and_not_counted(
-    made_once: MadeOnce, serve: Serve, browse: Open, dialoom: Command
+    made_once: MadeOnce, serve: StartStudio, browse: OpenPage, dialoom: Command
 ) -> None:
     path = made_once(_three_dialogues) / "run.db"
     page = browse(serve(path), f"{LIST}/1?as=anna&blind=0")

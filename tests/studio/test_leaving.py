@@ -14,7 +14,7 @@ from tests.conftest import MadeOnce
 from tests.programs import START_TIMEOUT_SECONDS
 from tests.runs.stepping.played import dialogue
 
-from .conftest import Open, Served, serving
+from .conftest import OpenPage, RunningStudio, run_studio
 
 _COUNTING = """
 import asyncio, json, os, signal
@@ -41,14 +41,14 @@ signal.signal(signal.SIGUSR1, count)
 
 
 def test_closed_browsers_leave_no_resources(
-    made_once: MadeOnce, tmp_path: Path, browse: Open, monkeypatch: pytest.MonkeyPatch
+    made_once: MadeOnce, tmp_path: Path, browse: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = dialogue(made_once)
     counting = tmp_path / "counting"
     counting.mkdir()
     (counting / "sitecustomize.py").write_text(_COUNTING)
     monkeypatch.setenv("PYTHONPATH", f"{counting}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
-    with serving([path], tmp_path) as studio:
+    with run_studio([path], tmp_path) as studio:
         places = ("", "/scenarios", "/report", "/scenarios/1", "/scenarios/1/step?at=3")
         for place in places:  # creates what all pages share
             browse(studio, f"/runs/run{place}").close()
@@ -62,7 +62,7 @@ def test_closed_browsers_leave_no_resources(
     assert {name: count for name, count in after.items() if count > before[name]} == {}
 
 
-def _settled(studio: Served, folder: Path, wanted: dict[str, int] | None) -> dict[str, int]:
+def _settled(studio: RunningStudio, folder: Path, wanted: dict[str, int] | None) -> dict[str, int]:
     """Return the counts without a browser once they are stable, or at most `wanted`; else the last ones.
 
     The page that authorized a browser may remain for a minute.
@@ -78,7 +78,7 @@ def _settled(studio: Served, folder: Path, wanted: dict[str, int] | None) -> dic
         time.sleep(1)
 
 
-def _count(studio: Served, folder: Path) -> dict[str, int]:
+def _count(studio: RunningStudio, folder: Path) -> dict[str, int]:
     path = folder / "count.json"
     path.unlink(missing_ok=True)
     os.kill(studio.process.pid, signal.SIGUSR1)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.programs import START_TIMEOUT_SECONDS
 
-from .conftest import Open, playwright, serving
+from .conftest import OpenPage, playwright, run_studio
 
 expect = playwright.expect
 
@@ -39,7 +39,7 @@ async def judge(messages):
 """
 
 
-def test_run_is_watched_from_start_to_end(tmp_path: Path, browse: Open) -> None:
+def test_run_is_watched_from_start_to_end(tmp_path: Path, browse: OpenPage) -> None:
     for name in ("allowed", "replied"):
         (tmp_path / name).mkdir()
     (tmp_path / "slow.py").write_text(_PLAYERS)
@@ -50,7 +50,7 @@ def test_run_is_watched_from_start_to_end(tmp_path: Path, browse: Open) -> None:
     played = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=(tmp_path / "run.log").open("wb"))
     try:
         _until_called(tmp_path / "live.db")
-        with serving([tmp_path / "live.db"], tmp_path, "--trust") as served:
+        with run_studio([tmp_path / "live.db"], tmp_path, "--trust") as served:
             page, other = browse(served, "/runs/live"), browse(served, "/")
             for each in (page, other):
                 expect(each.locator(".badge").first).to_have_text("playing")

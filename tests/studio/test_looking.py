@@ -20,12 +20,12 @@ from dialoom.runs.store.connections import WriteLock
 from tests.conftest import MadeOnce
 from tests.runs.stepping.played import dialogue
 
-from .conftest import Open, Serve, Served, playwright
+from .conftest import OpenPage, RunningStudio, StartStudio, playwright
 
 expect = playwright.expect
 
 
-def test_runs_are_listed(studio: Served, browse: Open) -> None:
+def test_runs_are_listed(studio: RunningStudio, browse: OpenPage) -> None:
     page = browse(studio)
     cards = page.locator("section.card")
     expect(cards).to_have_count(5)
@@ -35,7 +35,7 @@ def test_runs_are_listed(studio: Served, browse: Open) -> None:
     expect(page).to_have_url(re.compile("/runs/tree/scenarios$"))
 
 
-def test_run_shows_the_usage_of_its_calls(studio: Served, browse: Open, runs: Path) -> None:
+def test_run_shows_the_usage_of_its_calls(studio: RunningStudio, browse: OpenPage, runs: Path) -> None:
     page = browse(studio, "/runs/talk")
     status = dialoom.open_run(runs / "talk.db").status()
     for role, usage in status.by_role.items():
@@ -45,7 +45,7 @@ def test_run_shows_the_usage_of_its_calls(studio: Served, browse: Open, runs: Pa
     expect(page.get_by_role("rowheader", name="offline/attentive")).to_be_visible()
 
 
-def test_scenarios_are_shown_a_page_at_a_time(studio: Served, browse: Open) -> None:
+def test_scenarios_are_shown_a_page_at_a_time(studio: RunningStudio, browse: OpenPage) -> None:
     page = browse(studio, "/runs/talk/scenarios")
     expect(page.locator("tbody tr")).to_have_count(50)
     page.get_by_role("link", name="Later").first.click()
@@ -53,7 +53,7 @@ def test_scenarios_are_shown_a_page_at_a_time(studio: Served, browse: Open) -> N
     assert _query(page) == {"page": "2"}
 
 
-def test_filters_and_order_are_in_the_address(studio: Served, browse: Open, runs: Path) -> None:
+def test_filters_and_order_are_in_the_address(studio: RunningStudio, browse: OpenPage, runs: Path) -> None:
     page = browse(studio, "/runs/talk/scenarios")
     page.get_by_label("State").select_option("done")
     expect(page).to_have_url(re.compile("state=done"))
@@ -80,7 +80,7 @@ def test_filters_and_order_are_in_the_address(studio: Served, browse: Open, runs
     assert _ids(browse(studio, path)) == _ids(page)
 
 
-def test_fields_stay_when_their_values_are_counted(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_fields_stay_when_their_values_are_counted(made_once: MadeOnce, serve: StartStudio, browse: OpenPage) -> None:
     page = browse(serve(dialogue(made_once)))
     page.add_init_script(
         """new MutationObserver(() => {
@@ -97,7 +97,7 @@ def test_fields_stay_when_their_values_are_counted(made_once: MadeOnce, serve: S
     expect(page.get_by_label("kind")).to_have_value("single")
 
 
-def test_messages_can_be_searched(studio: Served, browse: Open, runs: Path) -> None:
+def test_messages_can_be_searched(studio: RunningStudio, browse: OpenPage, runs: Path) -> None:
     episodes = [*dialoom.open_run(runs / "talk.db").episodes()]
     one, two = re.findall(r"\b([a-z]{4,}) ([a-z]{4,})\b", episodes[5].outcome.messages[0].content)[0]
     phrase = re.compile(rf"\b{one}\W+{two}\b", re.IGNORECASE)
@@ -111,7 +111,7 @@ def test_messages_can_be_searched(studio: Served, browse: Open, runs: Path) -> N
     assert _ids(page) == matching
 
 
-def test_typed_text_is_kept_when_the_page_changes(studio: Served, browse: Open) -> None:
+def test_typed_text_is_kept_when_the_page_changes(studio: RunningStudio, browse: OpenPage) -> None:
     page = browse(studio, "/runs/talk/scenarios?where=turns > 4&min.personalization=2")
     values = {
         "Search messages": "alarm",
@@ -126,7 +126,7 @@ def test_typed_text_is_kept_when_the_page_changes(studio: Served, browse: Open) 
     assert {label: page.get_by_label(label, exact=True).input_value() for label in values} == values
 
 
-def test_expression_filters_as_on_the_command_line(studio: Served, browse: Open, runs: Path) -> None:
+def test_expression_filters_as_on_the_command_line(studio: RunningStudio, browse: OpenPage, runs: Path) -> None:
     page = browse(studio, "/runs/talk/scenarios?where=turns > 4")
     wanted = [each.id for each in dialoom.open_run(runs / "talk.db").episodes(where="turns > 4")]
     assert 0 < len(wanted) < 60
@@ -135,7 +135,7 @@ def test_expression_filters_as_on_the_command_line(studio: Served, browse: Open,
 
 
 @pytest.mark.parametrize("what", ["scenarios", "report"])
-def test_wrong_expression_is_corrected_in_its_field(studio: Served, browse: Open, what: str) -> None:
+def test_wrong_expression_is_corrected_in_its_field(studio: RunningStudio, browse: OpenPage, what: str) -> None:
     page = browse(studio, f"/runs/talk/{what}?where=tunrs > 4&judging=run")
     field = page.locator("input[name=where]")
     expect(field).to_have_value("tunrs > 4")
@@ -151,7 +151,7 @@ def test_wrong_expression_is_corrected_in_its_field(studio: Served, browse: Open
     expect(page.locator("table.data tbody tr").first).to_be_visible()
 
 
-def test_unknown_judgements_are_named_with_the_known_ones(studio: Served, browse: Open) -> None:
+def test_unknown_judgements_are_named_with_the_known_ones(studio: RunningStudio, browse: OpenPage) -> None:
     page = browse(studio, "/runs/talk/scenarios/1?judging=strict&state=done")
     for name in ("scenarios/1", "report", "scenarios"):
         page.goto(f"{studio.url}/runs/talk/{name}?judging=strict&state=done")
@@ -163,7 +163,7 @@ def test_unknown_judgements_are_named_with_the_known_ones(studio: Served, browse
     assert _query(page) == {"judging": "run", "state": "done"}
 
 
-def test_malformed_filters_are_reported_and_kept(studio: Served, browse: Open) -> None:
+def test_malformed_filters_are_reported_and_kept(studio: RunningStudio, browse: OpenPage) -> None:
     page = browse(studio, "/runs/talk/scenarios?min.personalization=much&setting=I")
     expect(page.get_by_role("alert")).to_contain_text("must be a number, got 'much'")
     expect(page.get_by_label("personalization at least")).to_have_value("much")
@@ -171,7 +171,7 @@ def test_malformed_filters_are_reported_and_kept(studio: Served, browse: Open) -
     expect(page.locator(".field").filter(has=page.locator("input[name=search]")).get_by_role("alert")).to_be_visible()
 
 
-def test_columns_are_the_properties_in_which_scenarios_differ(studio: Served, browse: Open) -> None:
+def test_columns_are_the_properties_in_which_scenarios_differ(studio: RunningStudio, browse: OpenPage) -> None:
     page = browse(studio, "/runs/talk/scenarios")
     heads = page.locator("thead th").all_inner_texts()
     assert page.locator(".scroll").evaluate("(each) => each.scrollWidth <= each.clientWidth"), "it must not scroll"
@@ -182,7 +182,7 @@ def test_columns_are_the_properties_in_which_scenarios_differ(studio: Served, br
     assert "persona" in browse(studio, "/runs/tree/scenarios").locator("thead th").all_inner_texts()
 
 
-def test_figure_of_the_report_links_to_its_conversations(studio: Served, browse: Open, runs: Path) -> None:
+def test_figure_of_the_report_links_to_its_conversations(studio: RunningStudio, browse: OpenPage, runs: Path) -> None:
     page = browse(studio, "/runs/talk/report")
     row = page.locator("section#scores tbody tr").filter(has_text="single-domain").filter(has_text="base")
     row.get_by_role("link").first.click()
@@ -194,7 +194,7 @@ def test_figure_of_the_report_links_to_its_conversations(studio: Served, browse:
     expect(page.locator("tbody tr")).to_have_count(shown.total)
 
 
-def test_chart_shows_n_and_interval(studio: Served, browse: Open, runs: Path) -> None:
+def test_chart_shows_n_and_interval(studio: RunningStudio, browse: OpenPage, runs: Path) -> None:
     page = browse(studio, "/runs/talk/report")
     chart = page.locator("figure").filter(has_text="TCR %").locator(".nicegui-echart")
     expect(chart.locator("canvas")).to_be_visible()
@@ -210,7 +210,7 @@ def test_chart_shows_n_and_interval(studio: Served, browse: Open, runs: Path) ->
     page.wait_for_function(_DRAWN, arg=[chart.element_handle(), f"n={row[3].n}"])
 
 
-def test_chart_shows_the_whole_scale(studio: Served, browse: Open) -> None:
+def test_chart_shows_the_whole_scale(studio: RunningStudio, browse: OpenPage) -> None:
     """The axis goes from 1 to 5, or to 4 if that is the scale, in steps of 1."""
     page = browse(studio, "/runs/talk/report")
     for name, high in (("P", 4), ("Nat. user", 5)):
@@ -220,7 +220,7 @@ def test_chart_shows_the_whole_scale(studio: Served, browse: Open) -> None:
         assert (axis["min"], axis["max"], axis["interval"]) == (1, high, 1)
 
 
-def test_rows_of_small_charts_are_named_by_what_differs(studio: Served, browse: Open) -> None:
+def test_rows_of_small_charts_are_named_by_what_differs(studio: RunningStudio, browse: OpenPage) -> None:
     chart = browse(studio, "/runs/calls/report").locator("figure .nicegui-echart").first
     expect(chart.locator("canvas")).to_be_visible()
     names = chart.evaluate(f"(element) => {_CHART}(element).getOption().yAxis[0].data")
@@ -228,7 +228,7 @@ def test_rows_of_small_charts_are_named_by_what_differs(studio: Served, browse: 
     assert not any("offline/attentive" in name for name in names)
 
 
-def test_common_notes_of_tables_are_shown_once(studio: Served, browse: Open, runs: Path) -> None:
+def test_common_notes_of_tables_are_shown_once(studio: RunningStudio, browse: OpenPage, runs: Path) -> None:
     page = browse(studio, "/runs/talk/report")
     tables = dialoom.open_run(runs / "talk.db").report().tables
     for note in {note for table in tables for note in table.notes}:
@@ -237,7 +237,7 @@ def test_common_notes_of_tables_are_shown_once(studio: Served, browse: Open, run
     assert offline.bounding_box()["y"] < page.locator("section#scores").bounding_box()["y"]
 
 
-def test_scores_of_a_judge_that_fails_a_check_are_marked(studio: Served, browse: Open) -> None:
+def test_scores_of_a_judge_that_fails_a_check_are_marked(studio: RunningStudio, browse: OpenPage) -> None:
     page = browse(studio, "/runs/talk/report")
     expect(page.locator("section#scores tbody")).to_contain_text("100.0†")
     page.goto(page.url.replace("/report", "/scenarios/1"))
@@ -252,7 +252,7 @@ def test_scores_of_a_judge_that_fails_a_check_are_marked(studio: Served, browse:
     ).to_be_visible()
 
 
-def test_runs_of_one_recipe_are_compared(studio: Served, browse: Open) -> None:
+def test_runs_of_one_recipe_are_compared(studio: RunningStudio, browse: OpenPage) -> None:
     page = browse(studio, "/runs/talk/report")
     beside = page.locator("a.chip")
     expect(beside).to_have_text(["other"])
@@ -264,18 +264,18 @@ def test_runs_of_one_recipe_are_compared(studio: Served, browse: Open) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/runs/talk", "/runs/talk/scenarios", "/runs/talk/report", "/runs/tree/report"])
-def test_pages_fit_a_narrow_window(studio: Served, browse: Open, path: str) -> None:
+def test_pages_fit_a_narrow_window(studio: RunningStudio, browse: OpenPage, path: str) -> None:
     page = browse(studio, path, 390)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_fields_of_a_narrow_page_are_as_high_as_their_content(studio: Served, browse: Open) -> None:
+def test_fields_of_a_narrow_page_are_as_high_as_their_content(studio: RunningStudio, browse: OpenPage) -> None:
     page = browse(studio, "/runs/talk/scenarios/1/step", 390)
     field = page.locator(".field").filter(has=page.get_by_label("A new branch from here"))
     assert field.bounding_box()["height"] < 80
 
 
-def test_light_and_dark_are_the_readers_choice(studio: Served, browse: Open) -> None:
+def test_light_and_dark_are_the_readers_choice(studio: RunningStudio, browse: OpenPage) -> None:
     page = browse(studio, "/", shade="dark")
     expect(page.locator("body")).to_have_class(re.compile("body--dark"))
     page.get_by_role("button", name="Light or dark").click()
@@ -285,7 +285,7 @@ def test_light_and_dark_are_the_readers_choice(studio: Served, browse: Open) -> 
     expect(page.locator("body")).to_have_class(re.compile("body--light"))
 
 
-def test_titles_name_the_page_and_its_subject(studio: Served, browse: Open) -> None:
+def test_titles_name_the_page_and_its_subject(studio: RunningStudio, browse: OpenPage) -> None:
     page = browse(studio, "/runs/talk/scenarios/2")
     expect(page).to_have_title("Conversation · 2 · talk · dialoom")
     page.get_by_role("link", name="Step", exact=True).click()
@@ -294,11 +294,11 @@ def test_titles_name_the_page_and_its_subject(studio: Served, browse: Open) -> N
     expect(page).to_have_title("Progress · talk · dialoom")
 
 
-def test_missing_page_is_reported(studio: Served, browse: Open) -> None:
+def test_missing_page_is_reported(studio: RunningStudio, browse: OpenPage) -> None:
     expect(browse(studio, "/runs/nobody").get_by_role("alert")).to_contain_text("there is no run 'nobody'")
 
 
-def test_viewing_leaves_the_run_unchanged(studio: Served, browse: Open, runs: Path) -> None:
+def test_viewing_leaves_the_run_unchanged(studio: RunningStudio, browse: OpenPage, runs: Path) -> None:
     files = sorted(runs.glob("*.db"))
     before = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
     for path in ("/", "/runs/talk", "/runs/talk/scenarios?search=alarm&sort=cost", "/runs/tree/report"):
@@ -321,7 +321,7 @@ _DRAWN = f"""([element, words]) => {_CHART}(element).getZr().storage.getDisplayL
     (each) => String(each.style?.text ?? "").includes(words))"""
 
 
-def test_calls_in_flight_in_workers_are_unknown(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_calls_in_flight_in_workers_are_unknown(made_once: MadeOnce, serve: StartStudio, browse: OpenPage) -> None:
     path = dialogue(made_once)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("INSERT INTO run VALUES ('leased 0', '[1, \"thread\"]')")
@@ -337,7 +337,7 @@ def test_calls_in_flight_in_workers_are_unknown(made_once: MadeOnce, serve: Serv
     expect(page.locator(".badge").first).to_have_text("all failed")
 
 
-def test_figures_of_a_moved_file_are_marked(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_figures_of_a_moved_file_are_marked(made_once: MadeOnce, serve: StartStudio, browse: OpenPage) -> None:
     path = dialogue(made_once)
     other = shutil.copy(path, path.with_name("other.db"))
     studio = serve(path, other)

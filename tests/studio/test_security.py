@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from .conftest import Open, Served
+from .conftest import OpenPage, RunningStudio
 
 _HANDSHAKE = {
     "Connection": "Upgrade",
@@ -23,7 +23,7 @@ _SOCKET = "/_nicegui_ws/socket.io/?EIO=4&transport=websocket"
 PATHS = ["/", "/runs/talk", "/runs/talk/scenarios", "/runs/talk/report", "/runs/talk/scenarios/1"]
 
 
-def _ask(studio: Served, method: str, path: str, **headers: str) -> tuple[int, dict[str, str]]:
+def _ask(studio: RunningStudio, method: str, path: str, **headers: str) -> tuple[int, dict[str, str]]:
     asked = http.client.HTTPConnection("127.0.0.1", urlsplit(studio.url).port, timeout=60)
     asked.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
     answer = asked.getresponse()
@@ -32,7 +32,7 @@ def _ask(studio: Served, method: str, path: str, **headers: str) -> tuple[int, d
     return answer.status, found
 
 
-def _authorized_cookie(studio: Served) -> str:
+def _authorized_cookie(studio: RunningStudio) -> str:
     """Return the cookie of an authorized browser."""
     address = urlsplit(studio.address())
     status, headers = _ask(studio, "GET", f"{address.path}?{address.query}")
@@ -43,12 +43,12 @@ def _authorized_cookie(studio: Served) -> str:
 @pytest.mark.parametrize(
     "path", [*PATHS, "/_nicegui/3.18.0/static/nicegui.js", "/favicon.ico", "/openapi.json", "/docs"]
 )
-def test_nothing_is_served_without_the_token(studio: Served, path: str) -> None:
+def test_nothing_is_served_without_the_token(studio: RunningStudio, path: str) -> None:
     assert _ask(studio, "GET", path)[0] == 403
     assert _ask(studio, "GET", f"{path}?token=AAAA")[0] == 403
 
 
-def test_web_socket_accepts_only_the_studios_own_pages(studio: Served) -> None:
+def test_web_socket_accepts_only_the_studios_own_pages(studio: RunningStudio) -> None:
     cookie, host = _authorized_cookie(studio), urlsplit(studio.url).netloc
     own = {**_HANDSHAKE, "Cookie": cookie, "Origin": studio.url}
     assert _ask(studio, "GET", _SOCKET, **own)[0] == 101
@@ -57,7 +57,7 @@ def test_web_socket_accepts_only_the_studios_own_pages(studio: Served) -> None:
     assert _ask(studio, "GET", _SOCKET, **own | {"Host": host.replace("127.0.0.1", "evil.example")})[0] == 403
 
 
-def test_foreign_host_and_origin_are_refused(studio: Served) -> None:
+def test_foreign_host_and_origin_are_refused(studio: RunningStudio) -> None:
     cookie, port = _authorized_cookie(studio), urlsplit(studio.url).port
     assert _ask(studio, "GET", "/", Cookie=cookie)[0] == 200
     assert _ask(studio, "GET", "/", Cookie=cookie, Host=f"evil.example:{port}")[0] == 421
@@ -69,7 +69,7 @@ def test_foreign_host_and_origin_are_refused(studio: Served) -> None:
     assert not any(name.startswith("access-control") for name in polling[1])
 
 
-def test_get_requests_write_nothing(studio: Served, runs: Path) -> None:
+def test_get_requests_write_nothing(studio: RunningStudio, runs: Path) -> None:
     cookie = _authorized_cookie(studio)
     before = {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in runs.iterdir() if path.is_file()}
     for path in PATHS:
@@ -80,7 +80,7 @@ def test_get_requests_write_nothing(studio: Served, runs: Path) -> None:
     assert after == before
 
 
-def test_browser_that_disconnects_early_causes_no_error(studio: Served) -> None:
+def test_browser_that_disconnects_early_causes_no_error(studio: RunningStudio) -> None:
     cookie, host = _authorized_cookie(studio), urlsplit(studio.url)
     for number in range(12):
         with socket.create_connection((host.hostname or "", host.port or 0)) as left:
@@ -92,14 +92,14 @@ def test_browser_that_disconnects_early_causes_no_error(studio: Served) -> None:
     assert "Traceback" not in studio.log.read_text()
 
 
-def test_browsers_cache_library_files_and_no_page(studio: Served) -> None:
+def test_browsers_cache_library_files_and_no_page(studio: RunningStudio) -> None:
     cookie = _authorized_cookie(studio)
     kept = _ask(studio, "GET", "/_nicegui/3.18.0/static/nicegui.js", Cookie=cookie)[1]
     assert kept["cache-control"] == "max-age=31536000, immutable"
     assert "immutable" not in _ask(studio, "GET", "/runs/talk", Cookie=cookie)[1].get("cache-control", "")
 
 
-def test_link_on_another_site_can_be_opened(studio: Served, browse: Open) -> None:
+def test_link_on_another_site_can_be_opened(studio: RunningStudio, browse: OpenPage) -> None:
     page = browse(studio)
     elsewhere = page.context.new_page()
     elsewhere.route("https://mail.example/", lambda route: route.fulfill(content_type="text/html", body=_mail(studio)))
@@ -110,5 +110,5 @@ def test_link_on_another_site_can_be_opened(studio: Served, browse: Open) -> Non
     assert re.search(r"/runs/talk/scenarios\?state=done$", elsewhere.url)
 
 
-def _mail(studio: Served) -> str:
+def _mail(studio: RunningStudio) -> str:
     return f'<a href="{studio.url}/runs/talk/scenarios?state=done">look</a>'

@@ -17,13 +17,13 @@ from dialoom.runs.store.connections import WriteLock
 from tests.conftest import ROOT, Command, MadeOnce, command_in
 from tests.runs.stepping.played import dialogue, play
 
-from .conftest import Open, Serve, playwright
+from .conftest import OpenPage, StartStudio, playwright
 
 STEP = "/runs/run/scenarios/1/step"
 
 
 def test_dialogue_is_rewound_changed_forked_compared_and_promoted(
-    made_once: MadeOnce, tmp_path: Path, serve: Serve, browse: Open
+    made_once: MadeOnce, tmp_path: Path, serve: StartStudio, browse: OpenPage
 ) -> None:
     path = dialogue(made_once)
     original = [line.content for line in dialoom.open_run(path).conversation(1).episode.outcome.messages]
@@ -75,7 +75,7 @@ def test_dialogue_is_rewound_changed_forked_compared_and_promoted(
     assert exported["branch"]["name"] == "by-hand" and exported["branch"]["edits"] == exported["branch"]["said"] == 1
 
 
-def test_every_other_command_of_the_debugger(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_every_other_command_of_the_debugger(made_once: MadeOnce, serve: StartStudio, browse: OpenPage) -> None:
     path = dialogue(made_once)
     studio = serve(path)
     page = browse(studio, STEP)
@@ -129,7 +129,9 @@ def test_every_other_command_of_the_debugger(made_once: MadeOnce, serve: Serve, 
     assert any(call.is_edited for step in case.steps for call in step.calls)
 
 
-def test_file_played_by_another_process_can_be_viewed(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_file_played_by_another_process_can_be_viewed(
+    made_once: MadeOnce, serve: StartStudio, browse: OpenPage
+) -> None:
     path = play(made_once, "aloe")
     before = sha256(path.read_bytes()).digest()
     studio = serve(path)
@@ -143,7 +145,7 @@ def test_file_played_by_another_process_can_be_viewed(made_once: MadeOnce, serve
     assert sha256(path.read_bytes()).digest() == before
 
 
-def test_states_of_a_player_and_an_environment_are_shown(tmp_path: Path, serve: Serve, browse: Open) -> None:
+def test_states_of_a_player_and_an_environment_are_shown(tmp_path: Path, serve: StartStudio, browse: OpenPage) -> None:
     (tmp_path / "counting.py").write_text(
         "class Counting:\n"
         "    def __init__(self):\n"
@@ -171,7 +173,7 @@ def test_states_of_a_player_and_an_environment_are_shown(tmp_path: Path, serve: 
     page.locator(".block", has_text='"lamp": "on the desk"').wait_for()
 
 
-def test_two_browsers_see_the_same_changes(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_two_browsers_see_the_same_changes(made_once: MadeOnce, serve: StartStudio, browse: OpenPage) -> None:
     path = dialogue(made_once)
     studio = serve(path)
     one, other = browse(studio, f"{STEP}?at=3"), browse(studio, STEP)
@@ -199,7 +201,7 @@ def _tree_and_calls(dialoom: Command, _folder: Path) -> None:
     ],
 )
 def test_trees_and_tool_calls_can_be_stepped_as_dialogues(
-    made_once: MadeOnce, serve: Serve, browse: Open, run: str, at: int, node: str, who: str, message: str
+    made_once: MadeOnce, serve: StartStudio, browse: OpenPage, run: str, at: int, node: str, who: str, message: str
 ) -> None:
     path = made_once(_tree_and_calls) / f"{run}.db"
     page = browse(serve(path), f"/runs/{run}/scenarios/1/step?at={at}")
@@ -232,7 +234,7 @@ def test_trees_and_tool_calls_can_be_stepped_as_dialogues(
 
 
 def test_clicks_on_buttons_that_have_just_appeared_are_not_lost(
-    made_once: MadeOnce, serve: Serve, browse: Open
+    made_once: MadeOnce, serve: StartStudio, browse: OpenPage
 ) -> None:
     page = browse(serve(made_once(_tree_and_calls) / "calls.db"), "/runs/calls/scenarios/1/step?at=1")
     page.get_by_label("A new branch from here").fill("quick")
@@ -252,7 +254,9 @@ def test_clicks_on_buttons_that_have_just_appeared_are_not_lost(
     page.get_by_text("The end: no further steps").wait_for()
 
 
-def test_typed_text_is_used_as_it_is_and_never_overwritten(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_typed_text_is_used_as_it_is_and_never_overwritten(
+    made_once: MadeOnce, serve: StartStudio, browse: OpenPage
+) -> None:
     studio = serve(dialogue(made_once))
     page = browse(studio, f"{STEP}?at=2")
     page.get_by_label("Where", exact=True).click()
@@ -274,7 +278,9 @@ def test_typed_text_is_used_as_it_is_and_never_overwritten(made_once: MadeOnce, 
     page.wait_for_selector(".branches li:has-text('mine')")
 
 
-def test_typed_text_survives_actions_at_the_same_position(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_typed_text_survives_actions_at_the_same_position(
+    made_once: MadeOnce, serve: StartStudio, browse: OpenPage
+) -> None:
     page = browse(serve(dialogue(made_once)), f"{STEP}?at=3")
     page.get_by_text("Edit prompt").click()
     page.get_by_text("Write this reply").click()
@@ -299,7 +305,7 @@ def test_typed_text_survives_actions_at_the_same_position(made_once: MadeOnce, s
     playwright.expect(page.get_by_label("Value")).to_have_value("")  # the position is another one
 
 
-def test_steps_are_played_with_the_keyboard(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_steps_are_played_with_the_keyboard(made_once: MadeOnce, serve: StartStudio, browse: OpenPage) -> None:
     page = browse(serve(dialogue(made_once)), f"{STEP}?at=1")
     next_step = page.get_by_role("button", name="Next step")
     page.get_by_role("link", name="Step", exact=True).focus()
@@ -315,7 +321,7 @@ def test_steps_are_played_with_the_keyboard(made_once: MadeOnce, serve: Serve, b
     playwright.expect(page.get_by_role("link", name="← Back")).to_be_focused()
 
 
-def test_clicks_count_in_their_order(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_clicks_count_in_their_order(made_once: MadeOnce, serve: StartStudio, browse: OpenPage) -> None:
     page = browse(serve(dialogue(made_once)), f"{STEP}?at=5")
     page.get_by_label("Where", exact=True).fill("turn 1")
     page.evaluate(
@@ -327,7 +333,7 @@ def test_clicks_count_in_their_order(made_once: MadeOnce, serve: Serve, browse: 
     page.wait_for_selector("h1:text('main 3')")  # the step after that position
 
 
-def test_keys_in_errors_of_a_recipe_are_not_shown(tmp_path: Path, serve: Serve, browse: Open) -> None:
+def test_keys_in_errors_of_a_recipe_are_not_shown(tmp_path: Path, serve: StartStudio, browse: OpenPage) -> None:
     shutil.copytree(ROOT / "docs/examples/larder", tmp_path / "game")
     recipe = tmp_path / "game" / "larder.py"
     command_in(tmp_path)("run", "game/larder.py:RECIPE", "--larders", 1, "-o", "run.db")

@@ -24,7 +24,7 @@ from dialoom.roles.gateway.wire import wire_messages
 from tests.ledgers import MemoryLedger, make_place
 from tests.roles.gateway.asking import KEY, ask, request
 from tests.server import (
-    ASKED,
+    REQUESTED_MODEL,
     Answer,
     Response,
     broken_off,
@@ -404,7 +404,7 @@ def embedded(*vectors: Any, tokens: int | None = 10, indices: Sequence[int] = (0
     """Return an answer with embeddings."""
     data = [{"object": "embedding", "index": at, "embedding": each} for at, each in zip(indices, vectors, strict=False)]
     usage = {} if tokens is None else {"usage": {"prompt_tokens": tokens, "total_tokens": tokens}}
-    return 200, {"object": "list", "model": ASKED, "data": data, **usage}
+    return 200, {"object": "list", "model": REQUESTED_MODEL, "data": data, **usage}
 
 
 EMBEDDED = "embed:openai/text-embedding-3-small"
