@@ -21,7 +21,7 @@ import typer
 
 from dialoom.cli.app import build_app
 from dialoom.graphs import WithExports
-from dialoom.graphs.training_rows import SFT, SHAREGPT, exporters
+from dialoom.graphs.training_rows import SFT, SHAREGPT, build_exporters
 from dialoom.runs.configuration.recipes import GROUP, load_recipe
 
 PROGRAM = "dialoom"
@@ -130,7 +130,7 @@ def _formats() -> list[Row]:
     for name in _recipes():
         recipe = load_recipe(name)
         own = WithExports.of(recipe).formats
-        for format_, exporter in exporters(recipe).items():
+        for format_, exporter in build_exporters(recipe).items():
             if format_ == SHAREGPT and SFT in own:
                 continue  # the same rows as its sft
             owner = f"`{name}`" if format_ in own else _OWNERS[format_]

@@ -86,8 +86,12 @@ class WithRoles(Capability):
 
         By default these are all roles except unused judges.
         """
-        judging, used = ({judge.role for judge in judges} for judges in (self.judges, self.judges_used(options)))
-        return {role: value for role, value in self.roles.items() if role in used or role not in judging}
+        judge_roles, used_judge_roles = (
+            {judge.role for judge in judges} for judges in (self.judges, self.judges_used(options))
+        )
+        return {
+            role: value for role, value in self.roles.items() if role in used_judge_roles or role not in judge_roles
+        }
 
     def judges_used(self, options: Any) -> Sequence[Judge]:
         """Return the judges that a run with these options uses.
@@ -127,12 +131,12 @@ class WithPrompts(Capability):
             sets: Sets of prompts; see `library`. Prompts made in code are composed of the texts of these sets.
         """
         folder = self.templates or SHIPPED_FOLDER
-        own = [
+        ids = [
             each.relative_to(folder).with_suffix("").as_posix()
             for id_ in self.prompts
             for each in (sorted(folder.glob(f"{id_}.md")) if id_.endswith("*") else [folder / f"{id_}.md"])
         ]
-        return list(dict.fromkeys([*own, *(judge.prompt_of(self.name, sets) for judge in self.judges)]))
+        return list(dict.fromkeys([*ids, *(judge.prompt_of(self.name, sets) for judge in self.judges)]))
 
     def library(self, sets: Sequence[str] = ()) -> PromptLibrary:
         """Return all prompts by id.
@@ -168,8 +172,8 @@ class WithJudging(Capability):
     @property
     def metrics(self) -> tuple[str, ...]:
         """The metrics, in the order of reports and exports."""
-        judged = [metric for judge in self.judges for metric in judge.metrics]
-        return tuple(dict.fromkeys([*judged, *self.check_metrics]))
+        judge_metrics = [metric for judge in self.judges for metric in judge.metrics]
+        return tuple(dict.fromkeys([*judge_metrics, *self.check_metrics]))
 
     @property
     def check_metrics(self) -> Set[str]:
@@ -186,8 +190,8 @@ class WithJudging(Capability):
     @property
     def lower_is_better(self) -> Set[str]:
         """The metrics of which low scores, or negative verdicts, are good."""
-        judged = {metric for judge in self.judges if judge.lower_is_better for metric in judge.metrics}
-        return judged | {check.metric for check in self.checks if check.lower_is_better}
+        judge_metrics = {metric for judge in self.judges if judge.lower_is_better for metric in judge.metrics}
+        return judge_metrics | {check.metric for check in self.checks if check.lower_is_better}
 
     def judging(self) -> Graph | None:
         """Return a graph that only judges (its nodes read `Scene.judged`); `None` if the recipe has no judges."""
@@ -246,7 +250,9 @@ class WithFacets(Capability):
         return next((facet.name for facet in self.facets if facet.tells_length), None)
 
 
-_HIDDEN = "Scored, but without a column in the recipe's tables: {metrics}. Each conversation and run.frame() have them."
+_HIDDEN_METRICS_NOTE = (
+    "Scored, but without a column in the recipe's tables: {metrics}. Each conversation and run.frame() have them."
+)
 
 
 class WithReport(Capability):
@@ -264,19 +270,21 @@ class WithReport(Capability):
         By default, these are the tables of the recipe's `pivots`, with a note on metrics that none of them shows.
         Without pivots, they show each metric overall and by each facet with few values.
         """
-        known, judging = WithFacets.of(self), WithJudging.of(self)
+        facets, judging = WithFacets.of(self), WithJudging.of(self)
         if not self.pivots:
-            return build_default_tables(episodes, known.unit_facet, known.units, judging.check_metrics, judging.scales)
+            return build_default_tables(
+                episodes, facets.unit_facet, facets.units, judging.check_metrics, judging.scales
+            )
         scored: dict[str, None] = {}
 
-        def noting() -> Iterator[Episode]:
+        def collect_metrics() -> Iterator[Episode]:
             for episode in episodes:
                 scored.update(dict.fromkeys(each.metric for each in episode.outcome.judgements))
                 yield episode
 
-        tables = tabulate(self.pivots, noting(), known.unit_facet, known.units)
+        tables = tabulate(self.pivots, collect_metrics(), facets.unit_facet, facets.units)
         if tables and (hidden := find_hidden_metrics(self.pivots, scored)):
-            tables[0].notes.append(_HIDDEN.format(metrics=", ".join(hidden)))
+            tables[0].notes.append(_HIDDEN_METRICS_NOTE.format(metrics=", ".join(hidden)))
         return tables
 
     def report_tables(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
@@ -295,7 +303,7 @@ class WithReport(Capability):
         By default, these are charts of the `charted` columns of the `tables`. Without pivots, they show all metrics
         over all scenarios.
         """
-        drawn = [
+        charts = [
             (number, label, chart)
             for number, (label, episodes) in enumerate(runs, start=1)
             for table in self.tables(episodes)
@@ -303,7 +311,7 @@ class WithReport(Capability):
         ]
         return [
             replace(chart, name=f"{chart.name}-{number}", title=f"{chart.title} ({label})") if len(runs) > 1 else chart
-            for number, label, chart in drawn
+            for number, label, chart in charts
         ]
 
 

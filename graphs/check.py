@@ -27,7 +27,7 @@ from .built_in_environments import (
     restore_database,
 )
 from .environment import MAX_SHOWN_CHARACTERS, find_differences, format_value
-from .outcome import Judgement, Line, Outcome, turn_ends
+from .outcome import Judgement, Line, Outcome, find_turn_ends
 
 Score: TypeAlias = "bool | int | float | None"
 """The result of a check: a verdict, a number, or `None` if the check does not apply."""
@@ -187,7 +187,7 @@ def select_judged_messages(outcome: Outcome, judgement: Judgement) -> Sequence[L
     if judgement.turn is None or not messages:
         return messages
     speakers = [line.role for line in messages]
-    ends = turn_ends(messages, judgement.target if judgement.target in speakers else speakers[0])
+    ends = find_turn_ends(messages, judgement.target if judgement.target in speakers else speakers[0])
     return messages[: ends[judgement.turn - 1]] if 1 <= judgement.turn <= len(ends) else messages
 
 

@@ -16,12 +16,12 @@ from dialoom.inputs import Frozen
 from dialoom.personas.similarity import Embedder, EmbedderError, Vector, local_embedder, unit, unpacked
 from dialoom.roles import PermanentProviderError
 
-PROMPT = "pools/embedder"
+EMBEDDER_PROMPT = "pools/embedder"
 
-_AT_ONCE = 100
+_BATCH_SIZE = 100
 """Maximum number of texts in one call. Providers accept from a few hundred to a few thousand."""
-_embedding = threading.Lock()
-_DIGITS = 6
+_EMBEDDING_LOCK = threading.Lock()
+_SIMILARITY_DECIMALS = 6
 """The number of decimals to which similarities are rounded, so that the floating-point differences between machines do
 not matter.
 """
@@ -39,7 +39,7 @@ def embedding_model(embedder: str) -> str | None:
     return f"embed:{model}" if kind == "litellm" else None
 
 
-def embedder_here(embedder: str) -> Embedder | None:
+def find_local_embedder(embedder: str) -> Embedder | None:
     """Return the local embedder, or `None` if a model plays the role `embedder`.
 
     Raises:
@@ -59,7 +59,7 @@ class EmbeddingRecipe(Recipe, WithRoles, WithPrompts):
     def __init_subclass__(cls) -> None:
         """Add the embedder's prompt and reply type."""
         super().__init_subclass__()
-        cls.prompts = (*cls.prompts, PROMPT)
+        cls.prompts = (*cls.prompts, EMBEDDER_PROMPT)
         cls.reply_types = {**cls.reply_types, "embeddings": Embeddings}
 
     def embeds(self, options: Any) -> bool:
@@ -77,7 +77,7 @@ class EmbeddingRecipe(Recipe, WithRoles, WithPrompts):
         return {role: value for role, value in used.items() if role != "embedder" or is_played}
 
 
-class EmbeddedScenario(Scenario):
+class EmbeddingScenario(Scenario):
     """A scenario with a field `embedder`."""
 
     @property
@@ -87,12 +87,12 @@ class EmbeddedScenario(Scenario):
         return (embedder,) if embedder.startswith("st:") else ()
 
 
-def highest(scores: NDArray[Any], count: int) -> list[int]:
+def find_highest(scores: NDArray[Any], count: int) -> list[int]:
     """Return the indices of the `count` highest similarities, highest first; ties keep their order."""
-    return [int(place) for place in np.argsort(-np.round(scores, _DIGITS), kind="stable")[:count]]
+    return [int(place) for place in np.argsort(-np.round(scores, _SIMILARITY_DECIMALS), kind="stable")[:count]]
 
 
-async def embedded(texts: Sequence[str], scene: Scene, embedder: str, *, common: bool = False) -> list[Vector]:
+async def embed_texts(texts: Sequence[str], scene: Scene, embedder: str, *, common: bool = False) -> list[Vector]:
     """Return a unit vector for each text.
 
     Args:
@@ -108,16 +108,19 @@ async def embedded(texts: Sequence[str], scene: Scene, embedder: str, *, common:
     """
     if not texts:
         return []
-    if (here := embedder_here(embedder)) is None:
-        parts = [await _requested(texts[start:][:_AT_ONCE], scene, common) for start in range(0, len(texts), _AT_ONCE)]
-        return [vector for part in parts for vector in part]
+    if (local := find_local_embedder(embedder)) is None:
+        batches = [
+            await _request_vectors(texts[start:][:_BATCH_SIZE], scene, common)
+            for start in range(0, len(texts), _BATCH_SIZE)
+        ]
+        return [vector for part in batches for vector in part]
     try:
-        return await asyncio.to_thread(here.embed, texts)
+        return await asyncio.to_thread(local.embed, texts)
     except EmbedderError as error:
         raise RecipeError(f"embedder: {error}", setting="embedder") from error
 
 
-async def embedded_rows(texts: Sequence[str], scene: Scene, embedder: str) -> NDArray[np.float32]:
+async def embed_as_rows(texts: Sequence[str], scene: Scene, embedder: str) -> NDArray[np.float32]:
     """Return the texts' embeddings as the rows of an array. Texts that several scenarios share are embedded once.
 
     A model's vectors come from calls shared between scenarios. The vectors of a local embedder are cached.
@@ -125,29 +128,29 @@ async def embedded_rows(texts: Sequence[str], scene: Scene, embedder: str) -> ND
     Args:
         texts: The texts.
         scene: The node's scene, for calls to a model.
-        embedder: The embedder; see `embedded`, which also lists the errors.
+        embedder: The embedder; see `embed_texts`, which also lists the errors.
     """
     if embedding_model(embedder):
-        return np.array(await embedded(texts, scene, embedder, common=True), dtype=np.float32)
-    return await asyncio.to_thread(_made_here, embedder, tuple(texts))
+        return np.array(await embed_texts(texts, scene, embedder, common=True), dtype=np.float32)
+    return await asyncio.to_thread(_embed_locally, embedder, tuple(texts))
 
 
-def _made_here(embedder: str, texts: tuple[str, ...]) -> NDArray[np.float32]:
-    with _embedding:  # without the lock, concurrent scenarios would all embed the same hundreds of texts
-        return _cached(embedder, texts)
+def _embed_locally(embedder: str, texts: tuple[str, ...]) -> NDArray[np.float32]:
+    with _EMBEDDING_LOCK:  # without the lock, concurrent scenarios would all embed the same hundreds of texts
+        return _embed_cached(embedder, texts)
 
 
 @lru_cache(maxsize=4)
-def _cached(embedder: str, texts: tuple[str, ...]) -> NDArray[np.float32]:
+def _embed_cached(embedder: str, texts: tuple[str, ...]) -> NDArray[np.float32]:
     try:
         return np.array(local_embedder(embedder).embed(texts), dtype=np.float32)
     except EmbedderError as error:
         raise RecipeError(f"embedder: {error}", setting="embedder") from error
 
 
-async def _requested(texts: Sequence[str], scene: Scene, common: bool) -> list[Vector]:
+async def _request_vectors(texts: Sequence[str], scene: Scene, common: bool) -> list[Vector]:
     history = [{"speaker": "text", "content": text} for text in texts]
-    reply: Embeddings = await (scene.ask_common if common else scene.ask)(PROMPT, history=history)
+    reply: Embeddings = await (scene.ask_common if common else scene.ask)(EMBEDDER_PROMPT, history=history)
     try:
         vectors = [unit(unpacked(text)) for text in reply.vectors]
     except ValueError as error:

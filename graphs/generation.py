@@ -110,7 +110,7 @@ def problem(check: str, reason: str, written: str = "", result: Result = "reject
     return Problem(check=check, reason=reason, written=written, result=result)
 
 
-def folded(text: str) -> str:
+def normalize_text(text: str) -> str:
     """Return a text in the form in which written texts are compared: without case, and with single spaces."""
     return " ".join(text.casefold().split())
 
@@ -122,8 +122,8 @@ def due(state: Mapping[str, Any], planned: Iterable[str]) -> list[str]:
 
 def earlier(state: Mapping[str, Any], id_: str) -> dict[str, str]:
     """Return the prompt inputs `written` and `wrong`, which describe the previous attempt; empty in the first one."""
-    found = state["rejected"].get(id_)
-    return {"written": found["written"] if found else "", "wrong": found["reason"] if found else ""}
+    rejected = state["rejected"].get(id_)
+    return {"written": rejected["written"] if rejected else "", "wrong": rejected["reason"] if rejected else ""}
 
 
 async def written(
@@ -253,12 +253,14 @@ def generation_graph(state: type, *loops: Loop, last: Sequence[NodeFunction] = (
         names = list(loop.nodes)
         for name, function in loop.nodes.items():
             builder.add_node(name, node(function))
-        for one, other in pairwise(names):
-            if one in loop.inner:
-                builder.add_conditional_edges(one, _routed(loop.inner[one]), names)
+        for name, next_name in pairwise(names):
+            if name in loop.inner:
+                builder.add_conditional_edges(name, _make_router(loop.inner[name]), names)
             else:
-                builder.add_edge(one, other)
-        builder.add_conditional_edges(names[-1], _after(loop, first, following, END), [first, *following, END])
+                builder.add_edge(name, next_name)
+        builder.add_conditional_edges(
+            names[-1], _make_loop_router(loop, first, following, END), [first, *following, END]
+        )
     for function in last:
         builder.add_node(function.__name__, node(function))
         builder.add_edge(function.__name__, END)
@@ -266,14 +268,14 @@ def generation_graph(state: type, *loops: Loop, last: Sequence[NodeFunction] = (
     return builder
 
 
-def _routed(following: Callable[[Any], str]) -> Callable[[Any], Awaitable[str]]:
+def _make_router(following: Callable[[Any], str]) -> Callable[[Any], Awaitable[str]]:
     async def route(state: Any) -> str:
         return following(state)
 
     return route
 
 
-def _after(loop: Loop, first: str, following: list[str], end: str) -> Callable[[Any], Awaitable[list[str]]]:
+def _make_loop_router(loop: Loop, first: str, following: list[str], end: str) -> Callable[[Any], Awaitable[list[str]]]:
     async def route(state: Any) -> list[str]:
         return [first] if loop.again(state) else following if loop.needed(state) else [end]
 
@@ -322,14 +324,14 @@ class NoteTally:
     def tables(self) -> list[Table]:
         """Return the tables `drafts` (in which attempt drafts passed) and `rejected` (which checks they failed)."""
         attempts = range(1, max((attempt for *_, attempt in self._results), default=0) + 1)
-        again = [f"after {number} rewrite{'s' * (number > 1)}" for number in attempts[:-1]]
+        rewrite_columns = [f"after {number} rewrite{'s' * (number > 1)}" for number in attempts[:-1]]
         drafts = Table(
             "drafts",
             "Drafts by the attempt in which they passed all checks",
-            ["drafts", "number", "passed at once", *again, "dropped"],
+            ["drafts", "number", "passed at once", *rewrite_columns, "dropped"],
         )
-        counted = {name for checks in self._checks.values() for counts in checks.values() for name in counts}
-        shown = [name for name in ("rejected", "dropped", "unparsed") if name in counted]
+        results = {name for checks in self._checks.values() for counts in checks.values() for name in counts}
+        shown = [name for name in ("rejected", "dropped", "unparsed") if name in results]
         meaning = ["meaning"] if self._meanings else []
         rejected = Table(
             "rejected",
@@ -343,12 +345,14 @@ class NoteTally:
         )
         order = {check: place for place, check in enumerate(self._meanings)}
         for kind, checks in self._checks.items():
-            passed, dropped = ([self._results[kind, each, at] for at in attempts] for each in ("passed", "dropped"))
-            drafts.rows.append([kind, sum(passed) + sum(dropped), *passed, sum(dropped)])
+            passed_counts, dropped_counts = (
+                [self._results[kind, each, attempt] for attempt in attempts] for each in ("passed", "dropped")
+            )
+            drafts.rows.append([kind, sum(passed_counts) + sum(dropped_counts), *passed_counts, sum(dropped_counts)])
             n = sum(self._results[kind, result, 1] for result in ("passed", "rejected", "dropped"))
             for check in sorted(checks, key=lambda check: (order.get(check, len(order)), check)):
                 counts = checks[check]
                 first = share_of(counts["first"], n) if n else None
-                meant = [self._meanings.get(check, "")] if meaning else []
-                rejected.rows.append([kind, check, first, *(counts[name] for name in shown), *meant])
+                meaning_cells = [self._meanings.get(check, "")] if meaning else []
+                rejected.rows.append([kind, check, first, *(counts[name] for name in shown), *meaning_cells])
         return [table for table in (drafts, rejected) if table.rows]

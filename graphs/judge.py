@@ -22,7 +22,7 @@ from dialoom.roles.players import is_async
 
 from .built_in_environments import decode_snapshot
 from .conversation import joined, to_messages, utterances
-from .outcome import ENVIRONMENT, Judgement, Outcome, turn_ends
+from .outcome import ENVIRONMENT, Judgement, Outcome, find_turn_ends
 from .scenario import Scenario
 from .stage import Scene, Stage, Update, node
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
 Graph: TypeAlias = "StateGraph[Any, Any, Any, Any]"
-Scores: TypeAlias = "tuple[bool | int | float | str, str]"
+ExplainedScore: TypeAlias = "tuple[bool | int | float | str, str]"
 """A score or a label, with its explanation."""
 
 JUDGE_INPUTS = frozenset({"history", "target", "metric", "turn"})
 """The names of the inputs that judges' prompts may use in addition to the scenario's fields and the environment."""
 
 
-class Judged(Protocol):
+class JudgedRecipe(Protocol):
     """The attributes of a recipe that judges use."""
 
     @property
@@ -78,11 +78,11 @@ class Case:
     missing: str = ""
     label: str = ""
 
-    def is_of(self, judgement: Judgement) -> bool:
+    def matches(self, judgement: Judgement) -> bool:
         """Return whether a judgement belongs to this case. Its metric and target are not compared."""
-        return judgement.turn == self.turn and judgement.explanation.startswith(self.explained(""))
+        return judgement.turn == self.turn and judgement.explanation.startswith(self.add_label(""))
 
-    def explained(self, explanation: str) -> str:
+    def add_label(self, explanation: str) -> str:
         """Return an explanation with the label as its prefix."""
         return f"{self.label}: {explanation}" if self.label else explanation
 
@@ -142,7 +142,7 @@ class Judge:
     cases: Callable[[Any, Outcome], Iterable[Case]] | None = None
     node: str = ""
     after: str = ""
-    read: Callable[..., Scores] | None = None
+    read: Callable[..., ExplainedScore] | None = None
     both_orders: tuple[str, str] | None = None
     placed: Callable[[Judgement], bool | None] | None = None
     labels: Sequence[str] = ()
@@ -151,13 +151,13 @@ class Judge:
     def __post_init__(self) -> None:
         if bool(self.rubric) == bool(self.prompt):
             raise JudgeError(f"judge {self.metric!r} needs either a rubric or the id of a prompt")
-        if (needing := "labels" if self.labels else "both_orders" if self.both_orders else "") and self.read is None:
-            raise JudgeError(f"judge {self.metric!r}: {needing} need `read`, a function that reads the replies")
+        if (field_name := "labels" if self.labels else "both_orders" if self.both_orders else "") and self.read is None:
+            raise JudgeError(f"judge {self.metric!r}: {field_name} need `read`, a function that reads the replies")
         for name in ("when", "cases", "read", "placed"):
             function = getattr(self, name)
             if function is not None and (not callable(function) or is_async(function)):
-                what = "an async function" if callable(function) else f"{function!r:.60}"
-                raise JudgeError(f"judge {self.metric!r}: {name} must be a plain function, got {what}")
+                actual = "an async function" if callable(function) else f"{function!r:.60}"
+                raise JudgeError(f"judge {self.metric!r}: {name} must be a plain function, got {actual}")
         if self.scale is not None and not self.scale[0] < self.scale[1]:
             raise JudgeError(f"judge {self.metric!r}: scale must go from low to high, got {self.scale!r}")
         if isinstance(self.rubric, Mapping):
@@ -195,14 +195,14 @@ class Judge:
         """
         if self.prompt:
             return self.prompt
-        parts = [self.metric, *([self.target] if self.target != "assistant" else []), *(["turn"] * self.per_turn)]
+        name_parts = [self.metric, *([self.target] if self.target != "assistant" else []), *(["turn"] * self.per_turn)]
         kind = "verdict" if self.scale is None else "score"
         text = (
             shared_text(f"judge-{kind}", sets).replace("%CRITERION%", self._criterion).replace("%TARGET%", self.target)
         )
         if self.scale is not None:
             text = text.replace("%LOW%", str(self.scale[0])).replace("%HIGH%", str(self.scale[1]))
-        return Prompt.compose(f"{recipe}/judge-{'-'.join(parts)}", self.role, text, reply=self.reply)
+        return Prompt.compose(f"{recipe}/judge-{'-'.join(name_parts)}", self.role, text, reply=self.reply)
 
     @property
     def _criterion(self) -> str:
@@ -219,25 +219,25 @@ class Judge:
         """
         if self.when is not None and not self.when(scenario, outcome):
             return []
-        own = [each for each in outcome.judgements if each.target == self.target and each.metric in self.metrics]
-        done = grouped((each.turn, each) for each in own)
+        judgements = [each for each in outcome.judgements if each.target == self.target and each.metric in self.metrics]
+        by_turn = grouped((each.turn, each) for each in judgements)
         return [
             case
-            for case in self._all_cases(scenario, outcome)
-            if not {*self.metrics} <= {each.metric for each in done.get(case.turn, ()) if case.is_of(each)}
+            for case in self._iter_cases(scenario, outcome)
+            if not {*self.metrics} <= {each.metric for each in by_turn.get(case.turn, ()) if case.matches(each)}
         ]
 
-    def _all_cases(self, scenario: Any, outcome: Outcome) -> Iterator[Case]:
+    def _iter_cases(self, scenario: Any, outcome: Outcome) -> Iterator[Case]:
         if self.cases is not None:
-            found: Any = self.cases(scenario, outcome)
-            cases = [*found] if isinstance(found, Iterable) else [found]
-            if wrong := [each for each in cases if not isinstance(each, Case)]:
-                raise TypeError(f"judge {self.metric!r}: cases must return `Case` objects, got {wrong[0]!r:.60}")
+            result: Any = self.cases(scenario, outcome)
+            cases = [*result] if isinstance(result, Iterable) else [result]
+            if invalid := [each for each in cases if not isinstance(each, Case)]:
+                raise TypeError(f"judge {self.metric!r}: cases must return `Case` objects, got {invalid[0]!r:.60}")
             yield from cases
             return
         turns: Iterable[tuple[int | None, int]] = [(None, len(outcome.messages))]
         if self.per_turn:
-            turns = enumerate(turn_ends(outcome.messages, self.target), start=1)
+            turns = enumerate(find_turn_ends(outcome.messages, self.target), start=1)
         for turn, end in turns:
             yield Case(turn, {"history": utterances(to_messages(outcome.messages[:end]))})
 
@@ -253,70 +253,71 @@ class Judge:
             The judgements, in the order of the cases.
         """
         cases = self.open_cases(scene.scenario, outcome)
-        found = await asyncio.gather(*(self._judged(scene, prompt, case, outcome) for case in cases))
-        return [judgement for each in found for judgement in each]
+        judgements = await asyncio.gather(*(self._judge_case(scene, prompt, case, outcome) for case in cases))
+        return [judgement for each in judgements for judgement in each]
 
-    async def _judged(self, scene: Scene, prompt: str, case: Case, outcome: Outcome) -> list[Judgement]:
+    async def _judge_case(self, scene: Scene, prompt: str, case: Case, outcome: Outcome) -> list[Judgement]:
         if case.missing:
-            return [self._judgement(metric, case, None, case.missing) for metric in self.metrics]
+            return [self._make_judgement(metric, case, None, case.missing) for metric in self.metrics]
         inputs = [self._inputs(scene, prompt, case, outcome)]
         if self.both_orders is not None:
-            one, other = self.both_orders
-            inputs.append({**inputs[0], one: inputs[0][other], other: inputs[0][one]})
+            first_input, second_input = self.both_orders
+            inputs.append({**inputs[0], first_input: inputs[0][second_input], second_input: inputs[0][first_input]})
         try:
             replies = await asyncio.gather(*(scene.ask_role(self.role, prompt, **each) for each in inputs))
         except UnparsedReplyError as error:
-            return [self._judgement(metric, case, None, str(error)) for metric in self.metrics]
+            return [self._make_judgement(metric, case, None, str(error)) for metric in self.metrics]
         reply = replies[0]
         if self.read is not None:
-            score, explanation = self._as_read(*replies)
+            score, explanation = self._read_replies(*replies)
         else:
             score, explanation = reply.verdict if isinstance(reply, Verdict) else reply.score, reply.explanation
         if self.labels:
             is_label = score in self.labels
             return [
-                self._judgement(each, case, score == each if is_label else None, explanation) for each in self.labels
+                self._make_judgement(each, case, score == each if is_label else None, explanation)
+                for each in self.labels
             ]
-        return [self._judgement(self.metric, case, score, explanation)]
+        return [self._make_judgement(self.metric, case, score, explanation)]
 
-    def _as_read(self, *replies: Any) -> tuple[Any, str]:
+    def _read_replies(self, *replies: Any) -> tuple[Any, str]:
         """Return what the function `read` returns for replies, a score or a label and an explanation.
 
         Raises:
             ValueError: If it is something else, or the score is not on the judge's scale.
         """
         assert self.read is not None
-        found: Any = self.read(*replies)
-        form = f"judge {self.metric!r}: read must return"
-        if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], str)):
-            raise ValueError(f"{form} a score and an explanation, got {found!r:.60}")
-        score = found[0]
+        result: Any = self.read(*replies)
+        message = f"judge {self.metric!r}: read must return"
+        if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], str)):
+            raise ValueError(f"{message} a score and an explanation, got {result!r:.60}")
+        score = result[0]
         if score is None or self.labels:
-            return score, found[1]
+            return score, result[1]
         if not isinstance(score, bool | int | float) or not math.isfinite(score):
-            raise ValueError(f"{form} true, false, a finite number or None as the score, got {score!r:.60}")
+            raise ValueError(f"{message} true, false, a finite number or None as the score, got {score!r:.60}")
         if self.scale is not None and not self.scale[0] <= score <= self.scale[1]:
-            raise ValueError(f"{form} a score from {self.scale[0]} to {self.scale[1]}, got {score!r}")
-        return score, found[1]
+            raise ValueError(f"{message} a score from {self.scale[0]} to {self.scale[1]}, got {score!r}")
+        return score, result[1]
 
-    def _judgement(self, metric: str, case: Case, score: bool | float | None, explanation: str) -> Judgement:
+    def _make_judgement(self, metric: str, case: Case, score: bool | float | None, explanation: str) -> Judgement:
         return Judgement(
             metric=metric,
             target=self.target,
             turn=case.turn,
             score=score,
             status="unparsed" if score is None else "ok",
-            explanation=case.explained(explanation),
+            explanation=case.add_label(explanation),
         )
 
     def _inputs(self, scene: Scene, prompt: str, case: Case, outcome: Outcome) -> dict[str, Any]:
         """Return the inputs that the prompt declares, taken from the case, the judge, the outcome, and the scenario."""
         inputs = case.inputs if isinstance(case.inputs, Mapping) else case.inputs()
-        given = {"target": self.target, "metric": self.metric, "turn": case.turn, **inputs}
+        values = {"target": self.target, "metric": self.metric, "turn": case.turn, **inputs}
         declared = scene.inputs_of(prompt)
         if ENVIRONMENT in declared and outcome.environment is not None:
-            given[ENVIRONMENT] = json.dumps(decode_snapshot(outcome.environment), ensure_ascii=False, indent=1)
-        return {name: given[name] if name in given else getattr(scene.scenario, name) for name in declared}
+            values[ENVIRONMENT] = json.dumps(decode_snapshot(outcome.environment), ensure_ascii=False, indent=1)
+        return {name: values[name] if name in values else getattr(scene.scenario, name) for name in declared}
 
     def check_inputs(self, prompt: Prompt, kind: type[Scenario], has_environment: bool = False) -> None:
         """Check, before a run starts, that the inputs of the judge's prompt exist and that the judge may see them.
@@ -333,8 +334,8 @@ class Judge:
             if name in JUDGE_INPUTS or self.cases is not None or (has_environment and name == ENVIRONMENT):
                 continue
             if self.sees is not None and name not in self.sees:
-                seen = f"only {', '.join(self.sees)}" if self.sees else "nothing of the scenario"
-                raise JudgeError(f"judge {self.metric!r} declares the input {name!r} but may see {seen}")
+                visible = f"only {', '.join(self.sees)}" if self.sees else "nothing of the scenario"
+                raise JudgeError(f"judge {self.metric!r} declares the input {name!r} but may see {visible}")
             if not hasattr(kind, name) and name not in kind.model_fields:
                 raise JudgeError(
                     f"judge {self.metric!r} declares the input {name!r}, which {kind.__name__} does not have; its "
@@ -343,7 +344,7 @@ class Judge:
                 )
 
 
-def check_judges(recipe: Judged, library: Mapping[str, Prompt]) -> None:
+def check_judges(recipe: JudgedRecipe, library: Mapping[str, Prompt]) -> None:
     """Check, before a run starts, that the inputs of the judges' prompts exist and that the judges may see them.
 
     Args:
@@ -361,7 +362,7 @@ def check_judges(recipe: Judged, library: Mapping[str, Prompt]) -> None:
         )
 
 
-def in_order(metrics: Sequence[str], judgements: Iterable[Judgement]) -> tuple[Judgement, ...]:
+def sort_judgements(metrics: Sequence[str], judgements: Iterable[Judgement]) -> tuple[Judgement, ...]:
     """Return judgements in the order of reports and exports: those of whole outcomes first, then by metric and target.
 
     Args:
@@ -378,7 +379,7 @@ def in_order(metrics: Sequence[str], judgements: Iterable[Judgement]) -> tuple[J
     )
 
 
-def add_judges(builder: Graph, recipe: Judged, judges: Sequence[Judge], then: str = "") -> list[str]:
+def add_judges(builder: Graph, recipe: JudgedRecipe, judges: Sequence[Judge], then: str = "") -> list[str]:
     """Add a node per judge to a graph. A judge that needs another judge's judgements follows that judge.
 
     Args:
@@ -394,13 +395,13 @@ def add_judges(builder: Graph, recipe: Judged, judges: Sequence[Judge], then: st
     from langgraph.graph import END  # slow to import, and not needed to read a run
 
     for judge in judges:
-        builder.add_node(judge.node, node(_node(judge, recipe)))
+        builder.add_node(judge.node, node(_make_node(judge, recipe)))
         for follower in [each.node for each in judges if each.after == judge.node] or [then or END]:
             builder.add_edge(judge.node, follower)
     return [judge.node for judge in judges if not judge.after]
 
 
-def judging_graph(recipe: Judged, judges: Sequence[Judge]) -> Graph:
+def judging_graph(recipe: JudgedRecipe, judges: Sequence[Judge]) -> Graph:
     """Return an uncompiled graph that only judges a finished outcome. A judge without open cases makes no request.
 
     Args:
@@ -415,7 +416,7 @@ def judging_graph(recipe: Judged, judges: Sequence[Judge]) -> Graph:
     return builder
 
 
-def _node(judge: Judge, recipe: Judged) -> Callable[[Any, Scene], Awaitable[Update]]:
+def _make_node(judge: Judge, recipe: JudgedRecipe) -> Callable[[Any, Scene], Awaitable[Update]]:
     prompt = judge.prompt_of(recipe.name)
     id_ = prompt if isinstance(prompt, str) else prompt.id
 

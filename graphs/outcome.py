@@ -124,19 +124,19 @@ class Line(Frozen):
         return {name: value for name, value in dumped.items() if name in ("role", "content") or value}
 
 
-def turn_ends(messages: Sequence[Line], role: str) -> list[int]:
+def find_turn_ends(messages: Sequence[Line], role: str) -> list[int]:
     """Return, for each turn of a role, the number of messages up to the end of that turn.
 
     Each message is a turn, with one exception: a message with tool calls is part of the turn that continues after their
     results. A message that holds only tool calls is not a turn by itself.
     """
     ends = []
-    for place, line in enumerate(messages, start=1):
+    for count, line in enumerate(messages, start=1):
         if line.role != role:
             continue
-        following = next((each.role for each in messages[place:] if each.tool_call_id is None), None)
-        if not line.tool_calls or (line.content and following != role):
-            ends.append(place)
+        next_role = next((each.role for each in messages[count:] if each.tool_call_id is None), None)
+        if not line.tool_calls or (line.content and next_role != role):
+            ends.append(count)
     return ends
 
 
@@ -167,14 +167,14 @@ Subject: TypeAlias = tuple[str, str, int | None, int]
 """The subject of a judgement: metric, target, turn, and a number from 1, as a tree may have several of one turn."""
 
 
-def by_subject(judgements: Iterable[Judgement]) -> dict[Subject, Judgement]:
+def index_by_subject(judgements: Iterable[Judgement]) -> dict[Subject, Judgement]:
     """Return the judgements of one outcome by subject; the number is that in the order of the judgements."""
-    seen, found = Counter[tuple[str, str, int | None]](), dict[Subject, Judgement]()
+    counts, judgements_by_subject = Counter[tuple[str, str, int | None]](), dict[Subject, Judgement]()
     for each in judgements:
         key = each.metric, each.target, each.turn
-        seen[key] += 1
-        found[*key, seen[key]] = each
-    return found
+        counts[key] += 1
+        judgements_by_subject[*key, counts[key]] = each
+    return judgements_by_subject
 
 
 ENVIRONMENT = "environment"
@@ -223,7 +223,7 @@ class Outcome(Frozen):
 EARLIER_ATTEMPTS = "earlier_attempts"
 """The key in `counts` for the number of restarts of a conversation because a player had lost its state."""
 
-TRIAL = "~"
+TRIAL_SEPARATOR = "~"
 """The separator in an episode's id between the scenario's id, the number of the user model and the number of the trial.
 
 A number is omitted if it is 1. No scenario's id contains the separator.
@@ -242,14 +242,14 @@ def episode_id(scenario: str, trial: int = 1, user: int = 1) -> str:
     `ID~2` is the second trial, `ID~u2` the first trial with the second user model, and `ID~u2~3` the third trial with
     the second user model.
     """
-    model = "" if user == 1 else f"{TRIAL}u{user}"
-    return f"{scenario}{model}" if trial == 1 else f"{scenario}{model}{TRIAL}{trial}"
+    model = "" if user == 1 else f"{TRIAL_SEPARATOR}u{user}"
+    return f"{scenario}{model}" if trial == 1 else f"{scenario}{model}{TRIAL_SEPARATOR}{trial}"
 
 
-def numbers_of(episode: str) -> tuple[int, int]:
+def parse_episode_numbers(episode: str) -> tuple[int, int]:
     """Return the numbers of the trial and of the user model that an episode's id states, from 1."""
     trial = user = 1
-    for part in episode.split(TRIAL)[1:]:
+    for part in episode.split(TRIAL_SEPARATOR)[1:]:
         if part.startswith("u"):
             user = int(part[1:])
         else:
@@ -259,7 +259,7 @@ def numbers_of(episode: str) -> tuple[int, int]:
 
 def scenario_of(episode: str) -> str:
     """Return the id of an episode's scenario."""
-    return episode.partition(TRIAL)[0]
+    return episode.partition(TRIAL_SEPARATOR)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +300,7 @@ class Episode:
     @property
     def in_trials(self) -> str:
         """The scenario's id and the number of the user model. All trials with this user model share it."""
-        return episode_id(self.scenario, user=numbers_of(self.id)[1])
+        return episode_id(self.scenario, user=parse_episode_numbers(self.id)[1])
 
     @property
     def repeated(self) -> str | None:

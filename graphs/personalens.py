@@ -36,7 +36,7 @@ from dialoom.graphs.tables import (
     score_by_turn,
     tabulate,
 )
-from dialoom.graphs.traits import MANNER, STRESS, TRAIT_FACETS, TraitedScenario, TraitsFrom, traits_of
+from dialoom.graphs.traits import MANNER, STRESS, TRAIT_FACETS, TraitedScenario, TraitSpec, load_traits
 from dialoom.inputs import Frozen
 from dialoom.personas import PersonaLensRelease, Profile, Task, samples
 from dialoom.prompts import PromptLibrary
@@ -345,7 +345,7 @@ class PersonaLensOptions(RecipeOptions):
         description="Maximum number of turns; by default 20, or 30 for tasks over several domains.",
     )
     limit: int | None = Field(None, ge=1, description="Maximum number of dialogues.")
-    traits_from: TraitsFrom | None = Field(
+    traits_from: TraitSpec | None = Field(
         None,
         description="Give users the manner (length, directness, patience, corrections) of the users in this file of "
         f"conversations, or a stress kind: {' or '.join(STRESS)}. Scores are also reported by trait.",
@@ -446,7 +446,7 @@ class PersonaLens(DialogueRecipe, WithExports):
         release = options.source()
         users = options.chosen_users(release, draw)
         ids = options.chosen_tasks()
-        traits = traits_of(options.traits_from, draw, note) if options.traits_from else None
+        traits = load_traits(options.traits_from, draw, note) if options.traits_from else None
 
         def planned() -> Iterator[PersonaLensScenario]:
             met: set[str] = set()

@@ -14,7 +14,7 @@ from dialoom.personas.similarity import LEXICAL, VectorIndex, packed, unpacked
 from dialoom.roles import UnparsedReplyError
 
 from . import AbsolutePath, EmbedderName, Episode, Graph, Outcome, RecipeOptions, Scene, Table, Talk, Update, joined
-from .embedding import EmbeddedScenario, EmbeddingRecipe, embedded, embedder_here
+from .embedding import EmbeddingRecipe, EmbeddingScenario, embed_texts, find_local_embedder
 from .generation import GenerationRecipe, Loop, generation_graph
 
 PAPER_SIZES = {"profile": 330, "personality": 71}
@@ -51,7 +51,7 @@ class PoolOptions(RecipeOptions):
         return self.target or PAPER_SIZES[self.kind]
 
 
-class PoolScenario(EmbeddedScenario):
+class PoolScenario(EmbeddingScenario):
     """A pool, with everything needed to fill it.
 
     It includes the seeds, so that a run does not read their file again.
@@ -176,11 +176,11 @@ async def _filtered(state: PoolState, scene: Scene[PoolScenario], texts: list[st
     before, unseen = len(entries), 0
     known = {entry.text for entry in entries}
     fresh = [text for text in dict.fromkeys(" ".join(text.split()) for text in texts) if text and text not in known]
-    vectors = await embedded(fresh, scene, scenario.embedder)
+    vectors = await embed_texts(fresh, scene, scenario.embedder)
     if any(state["vectors"]):
         old = [unpacked(text) for text in state["vectors"]]
     else:  # embedding the texts again is cheaper than storing the vectors
-        old = await embedded([entry.text for entry in entries], scene, scenario.embedder)
+        old = await embed_texts([entry.text for entry in entries], scene, scenario.embedder)
     pool, stored = VectorIndex(old), list[str]()
     for place, (text, vector) in enumerate(zip(fresh, vectors, strict=True)):
         # The target does not limit the number of seeds, because the user chose them.
@@ -212,7 +212,7 @@ class PersonaPool(GenerationRecipe, EmbeddingRecipe):
         self, options: PoolOptions, draw: random.Random, note: Callable[[str], None]
     ) -> Iterator[PoolScenario]:
         """Yield one pool."""
-        if embedder := embedder_here(options.embedder):
+        if embedder := find_local_embedder(options.embedder):
             note(f"threshold {options.threshold:g}: {embedder.meaning}")
         repairs = Repairs()
         seeds = shipped_seeds(options.kind) if options.seeds is None else read_pool(options.seeds, repairs)

@@ -19,7 +19,7 @@ from dialoom.personas import located_embedder
 
 from .capabilities import WithGate, WithJudging
 from .check import run_checks
-from .judge import Case, Graph, Judge, in_order
+from .judge import Case, Graph, Judge, sort_judgements
 from .outcome import REVIEWER, USER, Outcome
 from .scenario import Scenario
 from .tables.pivot import Pivot
@@ -109,7 +109,7 @@ class Recipe(ABC):
         """Return a scenario's outcome, made from its final state or, if it failed, from its last state."""
 
 
-def finished(recipe: Recipe, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+def build_outcome(recipe: Recipe, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
     """Return a scenario's outcome. Unless the scenario failed, add the judgements of the recipe's checks.
 
     Args:
@@ -118,10 +118,10 @@ def finished(recipe: Recipe, scenario: Any, state: Mapping[str, Any], failed: bo
         state: The graph's state.
         failed: Whether the graph did not reach its end.
     """
-    return completed(recipe, scenario, recipe.outcome(scenario, state, failed), is_checked=not failed)
+    return complete_outcome(recipe, scenario, recipe.outcome(scenario, state, failed), is_checked=not failed)
 
 
-def completed(recipe: Recipe, scenario: Any, outcome: Outcome, is_checked: bool = True) -> Outcome:
+def complete_outcome(recipe: Recipe, scenario: Any, outcome: Outcome, is_checked: bool = True) -> Outcome:
     """Return an outcome with the judgements of the recipe's checks. The judgements are in the order of reports.
 
     Args:
@@ -130,44 +130,44 @@ def completed(recipe: Recipe, scenario: Any, outcome: Outcome, is_checked: bool 
         outcome: The scenario's outcome, with the judges' judgements in any order.
         is_checked: Whether to run the checks.
     """
-    made = run_checks(WithJudging.of(recipe).checks, scenario, outcome) if is_checked else []
-    judgements = in_order(WithJudging.of(recipe).metrics, [*outcome.judgements, *made])
+    check_judgements = run_checks(WithJudging.of(recipe).checks, scenario, outcome) if is_checked else []
+    judgements = sort_judgements(WithJudging.of(recipe).metrics, [*outcome.judgements, *check_judgements])
     return outcome.model_copy(update={"judgements": judgements})
 
 
-def is_to_judge(recipe: Recipe, scenario: Any, outcome: Outcome) -> bool:
+def is_judgeable(recipe: Recipe, scenario: Any, outcome: Outcome) -> bool:
     """Return whether any judge has something to judge in an outcome. Only such outcomes are drawn for judging."""
-    bare = outcome.model_copy(update={"judgements": ()})
-    return not recipe.judges or any(judge.open_cases(scenario, bare) for judge in recipe.judges if not judge.after)
+    unjudged = outcome.model_copy(update={"judgements": ()})
+    return not recipe.judges or any(judge.open_cases(scenario, unjudged) for judge in recipe.judges if not judge.after)
 
 
 T = TypeVar("T")
 
-_MOST = 12
+_MAX_LISTED_NAMES = 12
 """Maximum number of names that an error message lists."""
 
 
-def _each_once(values: tuple[T, ...]) -> tuple[T, ...]:
+def _deduplicate(values: tuple[T, ...]) -> tuple[T, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def _from(lowest: int) -> AfterValidator:
+def _at_least(minimum: int) -> AfterValidator:
     def check(value: int) -> int:
-        if value < lowest:
-            raise ValueError(f"give numbers of at least {lowest}")
+        if value < minimum:
+            raise ValueError(f"give numbers of at least {minimum}")
         return value
 
     return AfterValidator(check)
 
 
-def _some(values: tuple[T, ...]) -> tuple[T, ...]:
+def _require_values(values: tuple[T, ...]) -> tuple[T, ...]:
     if not values:
         raise ValueError("give at least one value")
     return values
 
 
-FromZero: TypeAlias = Annotated[int, _from(0)]
-FromOne: TypeAlias = Annotated[int, _from(1)]
+FromZero: TypeAlias = Annotated[int, _at_least(0)]
+FromOne: TypeAlias = Annotated[int, _at_least(1)]
 
 AbsolutePath: TypeAlias = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
 """A file or folder, made absolute so that the run can be resumed from any working directory."""
@@ -175,10 +175,10 @@ AbsolutePath: TypeAlias = Annotated[Path, AfterValidator(lambda path: path.expan
 EmbedderName: TypeAlias = Annotated[str, AfterValidator(located_embedder)]
 """`lexical`, `st:MODEL` or `litellm:PROVIDER/MODEL`; the path of a model's folder is made absolute."""
 
-Axis: TypeAlias = Annotated[tuple[T, ...], AfterValidator(_each_once)]
+Axis: TypeAlias = Annotated[tuple[T, ...], AfterValidator(_deduplicate)]
 """The type of an option that gives an axis's values, e.g. `Axis[int]`. Duplicates are removed and the order is kept."""
 
-FilledAxis: TypeAlias = Annotated[tuple[T, ...], AfterValidator(_some), AfterValidator(_each_once)]
+FilledAxis: TypeAlias = Annotated[tuple[T, ...], AfterValidator(_require_values), AfterValidator(_deduplicate)]
 """The type of an option that gives at least one value of an axis."""
 
 
@@ -193,19 +193,19 @@ def chosen(option: str, text: str, known: Iterable[str]) -> list[str]:
     Raises:
         RecipeError: If the list is empty or contains an unknown name.
     """
-    there_are = list(known)
+    known_names = list(known)
     if (names := [part.strip() for part in text.split(",") if part.strip()]) == ["all"]:
-        return there_are
+        return known_names
     for name in names or [text]:
-        if name not in there_are:
-            more = f" and {len(there_are) - _MOST} more" if len(there_are) > _MOST else ""
-            some = ", ".join(there_are[:_MOST]) + more
-            raise RecipeError(f"{option}: there is no {name!r}; the names are {some}", setting=option)
+        if name not in known_names:
+            more = f" and {len(known_names) - _MAX_LISTED_NAMES} more" if len(known_names) > _MAX_LISTED_NAMES else ""
+            listed = ", ".join(known_names[:_MAX_LISTED_NAMES]) + more
+            raise RecipeError(f"{option}: there is no {name!r}; the names are {listed}", setting=option)
     return list(dict.fromkeys(names))
 
 
-PROMPT = "gate/review"
-REVIEWED: Mapping[str, str] = {
+REVIEW_PROMPT = "gate/review"
+REVIEWED_FAULTS: Mapping[str, str] = {
     "contradicts_persona": "the user contradicts who they are",
     "invents_facts": "the user invents facts of the task",
     "gives_up": "the user gives up although the goal is open",
@@ -232,22 +232,22 @@ class Review(Recipe):
         self.judges = [
             Judge(
                 kind,
-                prompt=PROMPT,
+                prompt=REVIEW_PROMPT,
                 role=REVIEWER,
                 target=USER,
                 node=kind,
                 cases=partial(self._case, kind=kind),
                 lower_is_better=True,
             )
-            for kind in REVIEWED
+            for kind in REVIEWED_FAULTS
         ]
 
     def _case(self, scenario: Any, outcome: Outcome, kind: str) -> Iterator[Case]:
         """Yield a case with the conversation and the user's instructions; nothing if there is no conversation."""
         if outcome.messages:
             history = [{"speaker": line.role, "content": line.spoken} for line in outcome.messages]
-            about = dict(WithGate.of(self._recipe).played_by(scenario))
-            yield Case(None, {"user": USER, "about": about, "history": history, "fault": kind})
+            instructions = dict(WithGate.of(self._recipe).played_by(scenario))
+            yield Case(None, {"user": USER, "about": instructions, "history": history, "fault": kind})
 
     def scenarios(self, options: Any, draw: random.Random, note: Callable[[str], None]) -> Iterator[Scenario]:
         """Return the reviewed recipe's scenarios."""

@@ -25,8 +25,8 @@ from pydantic_core import CoreSchema, core_schema
 
 T = TypeVar("T")
 
-REFERENCE = "$shared"
-_MOST_CACHED = 64
+REFERENCE_KEY = "$shared"
+_MAX_CACHED_VALUES = 64
 
 
 class Shared(Generic[T]):
@@ -69,26 +69,26 @@ class Shared(Generic[T]):
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         (kind,) = get_args(source) or (Any,)
 
-        def validated(value: Any, check: Callable[[Any], T], info: ValidationInfo) -> Shared[T]:
+        def validate(value: Any, check: Callable[[Any], T], info: ValidationInfo) -> Shared[T]:
             if isinstance(value, Shared):
                 return value
             shared = info.context
-            if isinstance(shared, SharedValues) and isinstance(value, dict) and value.keys() == {REFERENCE}:
-                return shared.get(kind, value[REFERENCE], check)
+            if isinstance(shared, SharedValueCache) and isinstance(value, dict) and value.keys() == {REFERENCE_KEY}:
+                return shared.get(kind, value[REFERENCE_KEY], check)
             return Shared(check(value))
 
-        def plain(value: Shared[T], dumped: SerializerFunctionWrapHandler, info: SerializationInfo) -> Any:
+        def serialize(value: Shared[T], dump: SerializerFunctionWrapHandler, info: SerializationInfo) -> Any:
             if not isinstance(info.context, ByHash):
-                return dumped(value.value)
-            hash_, text = value.text(dumped)
+                return dump(value.value)
+            hash_, text = value.text(dump)
             info.context.keep(hash_, text)
-            return {REFERENCE: hash_}
+            return {REFERENCE_KEY: hash_}
 
         inner = handler.generate_schema(kind)
         return core_schema.with_info_wrap_validator_function(
-            validated,
+            validate,
             inner,
-            serialization=core_schema.wrap_serializer_function_ser_schema(plain, info_arg=True, schema=inner),
+            serialization=core_schema.wrap_serializer_function_ser_schema(serialize, info_arg=True, schema=inner),
         )
 
 
@@ -103,7 +103,7 @@ class ByHash:
         self.keep = keep
 
 
-class SharedValues:
+class SharedValueCache:
     """A validation context for scenarios dumped by hash. It caches recently read values, so that scenarios share them.
 
     Args:
@@ -122,15 +122,15 @@ class SharedValues:
             hash_: The hash.
             check: A function that validates a plain value as this type.
         """
-        if (name := (kind, hash_)) not in self._cache:
-            self._cache[name] = Shared(check(self._fetch(hash_)))
-            if len(self._cache) > _MOST_CACHED:
+        if (key := (kind, hash_)) not in self._cache:
+            self._cache[key] = Shared(check(self._fetch(hash_)))
+            if len(self._cache) > _MAX_CACHED_VALUES:
                 self._cache.popitem(last=False)
-        self._cache.move_to_end(name)
-        return self._cache[name]
+        self._cache.move_to_end(key)
+        return self._cache[key]
 
 
-LONGEST_LABEL = 40
+MAX_LABEL_CHARACTERS = 40
 """Maximum number of characters of a label made from a scenario's fields."""
 
 
@@ -149,7 +149,7 @@ class Scenario(BaseModel):
     @property
     def label(self) -> str:
         """A short text that identifies the scenario, e.g. `user2 SD-Alarm-task-1 base`; by default its first facets."""
-        return " ".join(map(str, self.facets().values()))[:LONGEST_LABEL] or type(self).__name__
+        return " ".join(map(str, self.facets().values()))[:MAX_LABEL_CHARACTERS] or type(self).__name__
 
     def facets(self) -> dict[str, Any]:
         """Return the short JSON values by which reports group scenarios.

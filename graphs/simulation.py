@@ -35,7 +35,7 @@ from .gate.talk import Facts
 from .judge import JUDGE_INPUTS, Judge
 from .outcome import ENVIRONMENT, REVIEWER, SYSTEM, TRIAL_OF, USER_MODEL, Episode, Judgement, Outcome
 from .recipe import RecipeOptions
-from .scenario import LONGEST_LABEL
+from .scenario import MAX_LABEL_CHARACTERS
 from .stage import Scene, Update
 from .study import (
     ASSISTANT,
@@ -47,31 +47,31 @@ from .study import (
     PythonEnd,
     Study,
     ToolEnd,
-    line_of,
-    shown,
+    find_line,
+    format_path,
 )
 from .study_rows import (
-    MOST_NAMED,
-    PEOPLE,
+    MAX_LISTED_NAMES,
+    PERSON,
     PORTRAIT,
-    TASKS,
-    Source,
-    pairs,
-    reached,
-    references,
-    references_in,
+    TASK,
+    RowSource,
+    find_references,
+    find_study_references,
+    follow_path,
+    pair_people_with_tasks,
     rubric_text,
 )
 from .tables.table import Facet, Table
-from .traits import COLUMNS, STRESS, TraitedScenario, Traits, traits_of
+from .traits import COLUMNS, STRESS, TraitedScenario, TraitFunction, load_traits
 
 _MARKERS = {SATISFIED: "DONE", GIVES_UP: "QUIT"}
 """The words with which the simulated user ends a conversation. The shipped prompts instruct the user to write them."""
 
-RESERVED = ("person", "trial", TRIAL_OF, USER_MODEL)
+RESERVED_NAMES = ("person", "trial", TRIAL_OF, USER_MODEL)
 """Names of facets and columns that say whose, and which, conversation it is."""
 
-_LONGEST_FACET = 80
+_MAX_FACET_CHARACTERS = 80
 """Maximum number of characters of a facet's value. Longer values describe a single person or task, and are not useful
 as groups.
 """
@@ -93,24 +93,24 @@ class SimulatedTalk(TraitedScenario):
     @property
     def label(self) -> str:
         """The person's name and the beginning of the task."""
-        return f"{self.name} {next(iter(self.task.values()), '')}"[:LONGEST_LABEL].strip()
+        return f"{self.name} {next(iter(self.task.values()), '')}"[:MAX_LABEL_CHARACTERS].strip()
 
     def facets(self) -> dict[str, Any]:
         """Return the person's name, and the short columns of both rows.
 
         If both rows have a column of the same name, the task's column is renamed to `task_COLUMN`. A column of either
-        row that is named like one of `RESERVED` is renamed as well, such as `person` to `person_person` or
+        row that is named like one of `RESERVED_NAMES` is renamed as well, such as `person` to `person_person` or
         `task_person`, because the facet `person` is the name.
         """
         person = {
-            f"person_{name}" if name in RESERVED else name: value
+            f"person_{name}" if name in RESERVED_NAMES else name: value
             for name, value in self.person.items()
             if str(value) != self.name and name != PORTRAIT
         }
         short = {
             name: value
             for name, value in {**person, **self._task_columns()}.items()
-            if isinstance(value, int | float) or (isinstance(value, str) and len(value) <= _LONGEST_FACET)
+            if isinstance(value, int | float) or (isinstance(value, str) and len(value) <= _MAX_FACET_CHARACTERS)
         }
         return {"person": self.name, **short, **self.trait_facets()}
 
@@ -119,8 +119,8 @@ class SimulatedTalk(TraitedScenario):
         return {**self.facets(), **self._task_columns()}
 
     def _task_columns(self) -> dict[str, Any]:
-        taken = {*RESERVED, *self.person}
-        return {f"task_{name}" if name in taken else name: value for name, value in self.task.items()}
+        used_names = {*RESERVED_NAMES, *self.person}
+        return {f"task_{name}" if name in used_names else name: value for name, value in self.task.items()}
 
     def portrait(self) -> Mapping[str, Any]:
         """Return the person's columns."""
@@ -147,9 +147,10 @@ class Simulation(DialogueRecipe, WithLabels):
     Attributes:
         study: The study from which the recipe was made.
         sources: The people and the tasks.
-        named: The functions of Python files that the study calls.
-        missing: Names of functions that were given as Python objects when the run was made but are not given now.
-        begins_with: The file from which the built-in environment is created; `None` if there is none.
+        file_functions: The functions of Python files that the study calls.
+        missing_functions: Names of functions that were given as Python objects when the run was made but are not
+            given now.
+        environment_file: The file from which the built-in environment is created; `None` if there is none.
     """
 
     name = "study"
@@ -158,15 +159,15 @@ class Simulation(DialogueRecipe, WithLabels):
     scenario_type: ClassVar[type[SimulatedTalk]] = SimulatedTalk
     facets: ClassVar[tuple[Facet, ...]] = (Facet("person", splits=True),)
     study: ClassVar[Study]
-    sources: ClassVar[tuple[Source, Source | None]]
-    named: ClassVar[tuple[FileFunction, ...]] = ()
-    missing: ClassVar[tuple[str, ...]] = ()
-    begins_with: ClassVar[Path | None] = None
+    sources: ClassVar[tuple[RowSource, RowSource | None]]
+    file_functions: ClassVar[tuple[FileFunction, ...]] = ()
+    missing_functions: ClassVar[tuple[str, ...]] = ()
+    environment_file: ClassVar[Path | None] = None
 
     @property
     def lacks_tools(self) -> bool:
         """Return whether tools or an environment that were given as Python objects are missing now."""
-        return not {self.study.assistant.environment, *self.study.assistant.tools}.isdisjoint(self.missing)
+        return not {self.study.assistant.environment, *self.study.assistant.tools}.isdisjoint(self.missing_functions)
 
     def scenarios(
         self,
@@ -181,41 +182,44 @@ class Simulation(DialogueRecipe, WithLabels):
         Raises:
             DataError, DialoomError: If a column has the name of a metric, or a quota's column does not exist.
         """
-        traits = self._traits(draw, note)
-        left = {column: dict(values) for column, values in self.study.quotas.items()}
+        traits = self._load_traits(draw, note)
+        remaining = {column: dict(values) for column, values in self.study.quotas.items()}
         known = set[str]()
-        count, without, first = 0, 0, list[str]()
-        for name, planned in groupby(pairs(self.study, *self.sources, draw, note), key=itemgetter(0)):
-            is_left_out = True
+        count, left_out_count, left_out = 0, 0, list[str]()
+        for name, planned in groupby(pair_people_with_tasks(self.study, *self.sources, draw, note), key=itemgetter(0)):
+            has_no_conversation = True
             for _, person, task in planned:
                 row = {**person, **task}
-                known.update(left.keys() & row.keys())
+                known.update(remaining.keys() & row.keys())
                 matching = [
-                    (each, str(row.get(column))) for column, each in left.items() if str(row.get(column)) in each
+                    (each, str(row.get(column))) for column, each in remaining.items() if str(row.get(column)) in each
                 ]
                 if all(each[value] >= 1 for each, value in matching):
                     for each, value in matching:
                         each[value] -= 1
-                    is_left_out = False
+                    has_no_conversation = False
                     talk = SimulatedTalk(name=name, person=person, task=task, traits=traits(name, person))
                     self.check_columns(talk.facets())
                     yield talk
-            count, without = count + 1, without + is_left_out
-            first += [name] if is_left_out and len(first) < MOST_NAMED else []
-        if without:
-            rest = f" and {without - len(first):,} more" if without > len(first) else ""
-            note(f"quotas leave {without:,} of {count:,} people without a conversation: {', '.join(first)}{rest}")
-        for column, values in left.items():
+            count, left_out_count = count + 1, left_out_count + has_no_conversation
+            left_out += [name] if has_no_conversation and len(left_out) < MAX_LISTED_NAMES else []
+        if left_out_count:
+            rest = f" and {left_out_count - len(left_out):,} more" if left_out_count > len(left_out) else ""
+            note(
+                f"quotas leave {left_out_count:,} of {count:,} people without a conversation: "
+                f"{', '.join(left_out)}{rest}"
+            )
+        for column, values in remaining.items():
             if column not in known:
                 message = f"[quotas] has the column {column!r}, which neither people nor tasks have"
-                raise _wrong(self.study, ("quotas", column), message)
+                raise _make_error(self.study, ("quotas", column), message)
             for value, missing in values.items():
                 if missing > 0:
                     quota = self.study.quotas[column][value]
                     note(f"quota {column} = {value}: {quota - missing:,} of {quota:,} scenarios")
 
     @cached_property
-    def _scored(self) -> frozenset[str]:
+    def _metric_names(self) -> frozenset[str]:
         return frozenset(self.metrics)
 
     def check_columns(self, columns: Iterable[str]) -> None:
@@ -224,37 +228,39 @@ class Simulation(DialogueRecipe, WithLabels):
         Raises:
             DataError, DialoomError: If a column has the name of a metric.
         """
-        if both := sorted(self._scored.intersection(columns)):
-            message = f"{both[0]!r} is both a column of the rows and a metric of a judge or check; rename one"
-            raise _wrong(self.study, (), message)
+        if ambiguous := sorted(self._metric_names.intersection(columns)):
+            message = f"{ambiguous[0]!r} is both a column of the rows and a metric of a judge or check; rename one"
+            raise _make_error(self.study, (), message)
 
-    def check_roles(self, others: Iterable[str] = ()) -> None:
+    def check_roles(self, other_roles: Iterable[str] = ()) -> None:
         """Check that all roles that are scored, or whose keyword ends the conversation, take part in the conversation.
 
         Args:
-            others: Roles besides those of the study, read only if the study's roles are not enough.
+            other_roles: Roles besides those of the study, read only if the study's roles are not enough.
 
         Raises:
             DataError, DialoomError: If a role does not take part. The message lists the roles that do.
         """
         tables: dict[str, Sequence[Judge | Check]] = {"judge": self.judges, "check": self.checks}
-        named: list[tuple[str, str, tuple[str | int, ...]]] = [
+        references: list[tuple[str, str, tuple[str | int, ...]]] = [
             (f"[[{kind}]] {each.metric!r} has the target", each.target, (kind, number, "target"))
             for kind, scorers in tables.items()
             for number, each in enumerate(scorers)
         ]
         ends = [each for each in self.study.dialogue.ends if isinstance(each, KeywordEnd) and each.by]
-        named += [(f"the speaker of the keyword {each.keyword!r} is", each.by, ("dialogue", "ends")) for each in ends]
+        references += [
+            (f"the speaker of the keyword {each.keyword!r} is", each.by, ("dialogue", "ends")) for each in ends
+        ]
         roles = dict.fromkeys([USER, ASSISTANT, *(each.name for each in self.study.roles)])
-        if all(role in roles for _, role, _ in named):
+        if all(role in roles for _, role, _ in references):
             return
-        roles |= dict.fromkeys(others)
-        for what, role, where in named:
+        roles |= dict.fromkeys(other_roles)
+        for what, role, where in references:
             if role not in roles:
                 message = f"{what} {role!r}, which is not a role; the roles are {', '.join(roles)}"
-                raise _wrong(self.study, where, message)
+                raise _make_error(self.study, where, message)
 
-    def check_judged(self, talks: Iterable[tuple[SimulatedTalk, Outcome]]) -> None:
+    def check_rubric_columns(self, talks: Iterable[tuple[SimulatedTalk, Outcome]]) -> None:
         """Check, before a judge is called, that conversations have the columns that the study's rubrics use.
 
         Args:
@@ -267,7 +273,7 @@ class Simulation(DialogueRecipe, WithLabels):
         uses = [
             (number, variable, each)
             for number, judge in enumerate(self.study.judges)
-            for variable, named in references_in({f"the rubric of {judge.metric!r}": rubric_text(judge)}).items()
+            for variable, named in find_references({f"the rubric of {judge.metric!r}": rubric_text(judge)}).items()
             for each in named
             if each.is_needed
         ]
@@ -276,7 +282,7 @@ class Simulation(DialogueRecipe, WithLabels):
         for talk, outcome in talks:
             count += 1
             for place, (number, variable, each) in enumerate(uses):
-                value, depth = reached(getattr(talk, variable), each.path)
+                value, depth = follow_path(getattr(talk, variable), each.path)
                 is_lacking = depth < len(each.path) and isinstance(value, Mapping)
                 if is_lacking and self.judges[number].open_cases(talk, outcome):
                     lacking[place] += 1
@@ -284,7 +290,7 @@ class Simulation(DialogueRecipe, WithLabels):
         for place in sorted(first):
             number, variable, each = uses[place]
             (talk, value), used = first[place], ".".join([variable, *each.path])
-            raise _wrong(
+            raise _make_error(
                 self.study,
                 ("judge", number, "rubric"),
                 f"{each.where} uses {used}, which {lacking[place]:,} of {count:,} conversations lack (first: "
@@ -293,12 +299,12 @@ class Simulation(DialogueRecipe, WithLabels):
                 Advice("leave_out", "or leave these conversations out with 'where'"),
             )
 
-    def _traits(self, draw: Random, note: Callable[[str], None]) -> Traits:
+    def _load_traits(self, draw: Random, note: Callable[[str], None]) -> TraitFunction:
         """Return a function that returns a person's traits. They are empty if the study specifies no traits."""
         if not (spec := self.study.user.traits):
             return lambda _name, _row: {}
         is_file = spec not in (COLUMNS, *STRESS)
-        return traits_of(str(shown(Path(self.study.folder, spec))) if is_file else spec, draw, note)
+        return load_traits(str(format_path(Path(self.study.folder, spec))) if is_file else spec, draw, note)
 
     def check_inputs(self, library: Mapping[str, Prompt], servers: Sequence[str] = ()) -> None:
         """Check inputs as the base class does, and check that the environment's file exists.
@@ -306,37 +312,38 @@ class Simulation(DialogueRecipe, WithLabels):
         Raises:
             DataError: If the file does not exist.
         """
-        if self.begins_with is not None and not self.begins_with.is_file():
-            message = f"environment = {self.study.assistant.environment!r}: there is no file {shown(self.begins_with)}"
-            raise _wrong(self.study, ("assistant", "environment"), message)
+        if self.environment_file is not None and not self.environment_file.is_file():
+            file = format_path(self.environment_file)
+            message = f"environment = {self.study.assistant.environment!r}: there is no file {file}"
+            raise _make_error(self.study, ("assistant", "environment"), message)
         super().check_inputs(library, servers)
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """Return tables of every metric, overall and by each facet with few values, and of the variety of openings."""
         openings: list[str] = []
 
-        def read() -> Iterator[Episode]:
+        def collect_openings() -> Iterator[Episode]:
             for episode in episodes:
                 openings.append(find_opening(episode.outcome))
                 yield episode
 
-        found = super().tables(read())
-        return [*found, build_variety_table(openings)] if openings else found
+        tables = super().tables(collect_openings())
+        return [*tables, build_variety_table(openings)] if openings else tables
 
     def prompt_texts(self, sets: Sequence[str]) -> Mapping[str, str]:
         """Return the text of each role's prompt, assembled from the given sets of prompts."""
-        return _prompts(self.study, sets)
+        return _build_prompts(self.study, sets)
 
     def heard(self, role: str, messages: Sequence[BaseMessage]) -> list[Utterance]:
         """Return the conversation for a role.
 
         With more than two participants, other roles' messages begin with their names.
         """
-        found = super().heard(role, messages)
-        for each in found if len(self.turns.roles) > 2 else ():
+        utterances = super().heard(role, messages)
+        for each in utterances if len(self.turns.roles) > 2 else ():
             if each["speaker"] not in (role, SYSTEM, TOOL):
                 each["content"] = f"{each['speaker']}: {each['content']}"
-        return found
+        return utterances
 
     def speaker(self, role: str) -> Callable[[Any, Scene], Awaitable[Update]]:
         """Return the node function of a role.
@@ -348,7 +355,7 @@ class Simulation(DialogueRecipe, WithLabels):
             return speak
         opening = Sandbox(undefined=StrictUndefined).from_string(self.study.user.opening)
 
-        async def opened(state: DialogueState, scene: Scene) -> Update:
+        async def open_dialogue(state: DialogueState, scene: Scene) -> Update:
             messages = state["messages"]
             if any(message.name == USER for message in messages):
                 return await speak(state, scene)
@@ -357,8 +364,8 @@ class Simulation(DialogueRecipe, WithLabels):
             reason = self.turns.reason(talk, USER, [*messages, line], "")
             return {"messages": [line], "ended_by": state["ended_by"] or reason}
 
-        opened.__name__ = role
-        return opened
+        open_dialogue.__name__ = role
+        return open_dialogue
 
     def judged_about(self, scenario: SimulatedTalk, judgement: Judgement) -> Mapping[str, Any]:
         """Return the columns of the person's and the task's row, which annotators see besides the conversation."""
@@ -375,7 +382,7 @@ class Simulation(DialogueRecipe, WithLabels):
         )
 
 
-def simulation(
+def build_simulation(
     study: Study,
     folders: Iterable[str] = (),
     *,
@@ -400,48 +407,50 @@ def simulation(
         DataError: If a part is wrong. The message states the study's file and line.
         DialoomError: If a part is wrong and the study was not read from a file.
     """
-    looked = tuple(folders) or (study.folder,)
+    search_folders = tuple(folders) or (study.folder,)
     _check_templates(study, base.scenario_type)
-    named = {spec: FileFunction(spec, looked) for spec in study.functions}
-    given = dict(functions or {})
+    file_functions = {spec: FileFunction(spec, search_folders) for spec in study.functions}
+    objects = dict(functions or {})
     attributes: dict[str, Any] = {
         "__doc__": base.__doc__,
         "__module__": __name__,
         "study": study,
-        "sources": _sources(study, people, tasks),
-        "prompts": _prompts(study, ()),
-        "turns": _turns(study, {**named, **given}),
-        "judges": tuple(map(_of_speakers, _judges(study) if judges is None else judges)),
-        "checks": tuple(_check(study, number, {**named, **given}) for number in range(len(study.checks))),
-        "named": tuple(named.values()),
-        "tools": tuple({**named, **given}.get(name, _not_given) for name in study.assistant.tools),
+        "sources": _build_sources(study, people, tasks),
+        "prompts": _build_prompts(study, ()),
+        "turns": _build_turns(study, {**file_functions, **objects}),
+        "judges": tuple(map(_require_speaking_target, _build_judges(study) if judges is None else judges)),
+        "checks": tuple(
+            _build_check(study, number, {**file_functions, **objects}) for number in range(len(study.checks))
+        ),
+        "file_functions": tuple(file_functions.values()),
+        "tools": tuple({**file_functions, **objects}.get(name, _raise_not_stored) for name in study.assistant.tools),
         "mcp": study.assistant.mcp,
         "max_tool_turns": study.assistant.max_tool_turns,
-        **_environment(study, {**named, **given}, looked),
-        "missing": () if judges is not None else tuple(name for name in study.given if name not in given),
+        **_build_environment_attributes(study, {**file_functions, **objects}, search_folders),
+        "missing_functions": () if judges is not None else tuple(name for name in study.given if name not in objects),
     }
     _check_metrics(study, attributes["judges"], attributes["checks"])
-    _check_names(study, attributes["judges"])
+    _check_role_names(study, attributes["judges"])
     if base is Simulation:
         attributes["name"] = study.name
         attributes["facets"] = (Facet("person", splits=True, in_sequence=study.dialogue.in_sequence),)
-    made: Simulation = type(base.__name__, (base,), attributes)()
+    recipe: Simulation = type(base.__name__, (base,), attributes)()
     if base is Simulation:
-        made.check_roles()
-    return made
+        recipe.check_roles()
+    return recipe
 
 
-def _check_names(study: Study, judges: Sequence[Judge]) -> None:
+def _check_role_names(study: Study, judges: Sequence[Judge]) -> None:
     """Check that no participant has the name of a role that does not speak, whose model it would share.
 
     Raises:
         DataError, DialoomError: If a participant has such a name.
     """
-    taken = {"judge", REVIEWER, SYSTEM, TOOL, *(judge.role for judge in judges)}
+    reserved = {"judge", REVIEWER, SYSTEM, TOOL, *(judge.role for judge in judges)}
     for number, each in enumerate(study.roles):
-        if each.name in taken:
+        if each.name in reserved:
             message = f"[[role]] has the name {each.name!r}, which is reserved or the role of a judge; rename it"
-            raise _wrong(study, ("role", number, "name"), message)
+            raise _make_error(study, ("role", number, "name"), message)
 
 
 def _check_metrics(study: Study, judges: Sequence[Judge], checks: Sequence[Check]) -> None:
@@ -457,40 +466,46 @@ def _check_metrics(study: Study, judges: Sequence[Judge], checks: Sequence[Check
     for number, check in enumerate(checks):
         if check.metric in judged:
             message = f"[[check]] {check.metric!r} has the same metric as a judge; rename one"
-            raise _wrong(study, ("check", number, "metric"), message)
+            raise _make_error(study, ("check", number, "metric"), message)
     for number, (metric, target, _) in enumerate(scores):
         if scores[number] in scores[:number]:
-            raise _wrong(study, (), f"two judges or two checks score {metric!r} of {target}; rename one")
+            raise _make_error(study, (), f"two judges or two checks score {metric!r} of {target}; rename one")
     forms = [(metric, (judge.scale, judge.lower_is_better)) for judge in judges for metric in judge.metrics]
     forms += [(check.metric, (check.scale, check.lower_is_better)) for check in checks]
     first = dict(reversed(forms))
-    if other := [metric for metric, form in forms if form != first[metric]]:
-        message = f"the metric {other[0]!r} has two scales, or is lower_is_better for one target only; rename one"
-        raise _wrong(study, (), message)
+    if inconsistent := [metric for metric, form in forms if form != first[metric]]:
+        message = (
+            f"the metric {inconsistent[0]!r} has two scales, or is lower_is_better for one target only; rename one"
+        )
+        raise _make_error(study, (), message)
 
 
-def _environment(study: Study, functions: Mapping[str, Callable[..., Any]], folders: Sequence[str]) -> dict[str, Any]:
+def _build_environment_attributes(
+    study: Study, functions: Mapping[str, Callable[..., Any]], folders: Sequence[str]
+) -> dict[str, Any]:
     """Return the attributes of the recipe's class that define the study's environment."""
     if not (spec := study.assistant.environment):
         return {}
     if spec in functions or spec in study.given:
-        return {"environment": staticmethod(functions.get(spec, _not_given))}
+        return {"environment": staticmethod(functions.get(spec, _raise_not_stored))}
     path = FileFunction(f"{spec}:", tuple(folders)).path
     if (factory := find_environment_class(path)) is None:
         kinds = "file.py:NAME, or a file .db, .sqlite, .sqlite3, .sql or .json"
-        raise _wrong(study, ("assistant", "environment"), f"environment = {spec!r} must be {kinds}")
-    return {"environment": factory, "begins_with": path}
+        raise _make_error(study, ("assistant", "environment"), f"environment = {spec!r} must be {kinds}")
+    return {"environment": factory, "environment_file": path}
 
 
-def _sources(study: Study, people: Iterable[Any] | None, tasks: Iterable[Any] | None) -> tuple[Source, Source | None]:
-    named = references(study)
-    first = Source("people", study.people, study.folder, "description", people, named["person"])
+def _build_sources(
+    study: Study, people: Iterable[Any] | None, tasks: Iterable[Any] | None
+) -> tuple[RowSource, RowSource | None]:
+    references = find_study_references(study)
+    people_source = RowSource("people", study.people, study.folder, "description", people, references["person"])
     if study.tasks is None:
-        return first, None
-    return first, Source("tasks", study.tasks, study.folder, "goal", tasks, named["task"])
+        return people_source, None
+    return people_source, RowSource("tasks", study.tasks, study.folder, "goal", tasks, references["task"])
 
 
-def _prompts(study: Study, sets: Sequence[str]) -> dict[str, str]:
+def _build_prompts(study: Study, sets: Sequence[str]) -> dict[str, str]:
     def shared(name: str) -> str:
         return shared_text(name, sets).strip()
 
@@ -500,10 +515,10 @@ def _prompts(study: Study, sets: Sequence[str]) -> dict[str, str]:
     if study.user.rules:
         ends = [each for each in study.dialogue.ends if isinstance(each, str)]
         user += "\n\n" + Sandbox(trim_blocks=True).from_string(shared("user-rules")).render(ends=ends)
-    found = {USER: user, ASSISTANT: study.assistant.system, **{each.name: each.brief for each in study.roles}}
+    texts = {USER: user, ASSISTANT: study.assistant.system, **{each.name: each.brief for each in study.roles}}
     if study.roles:
-        found = {role: f"{text}\n\n{shared('several')}".strip() for role, text in found.items()}
-    return found
+        texts = {role: f"{text}\n\n{shared('several')}".strip() for role, text in texts.items()}
+    return texts
 
 
 def _check_templates(study: Study, kind: type[SimulatedTalk]) -> None:
@@ -519,7 +534,7 @@ def _check_templates(study: Study, kind: type[SimulatedTalk]) -> None:
     fields = {*kind.model_fields}
     texts: list[tuple[str, str, tuple[str | int, ...], Set[str]]] = [
         ("[user] brief", study.user.brief, ("user", "brief"), fields),
-        ("[user] opening", study.user.opening, ("user", "opening"), {PEOPLE, TASKS}),
+        ("[user] opening", study.user.opening, ("user", "opening"), {PERSON, TASK}),
         ("[assistant] system", study.assistant.system, ("assistant", "system"), fields),
     ]
     for number, each in enumerate(study.roles):
@@ -533,18 +548,18 @@ def _check_templates(study: Study, kind: type[SimulatedTalk]) -> None:
             unknown = Sandbox().template_variables(text) - names
         except TemplateSyntaxError as error:
             line = f" in line {error.lineno} of the text" if "\n" in text.strip() else ""
-            raise _wrong(study, loc, f"{where} is not a template: {error.message}{line}") from error
+            raise _make_error(study, loc, f"{where} is not a template: {error.message}{line}") from error
         if unknown:
             name = min(unknown)
-            known = f"it can use {PEOPLE!r} and {TASKS!r}, as in {{{{ {TASKS}.{name} }}}}"
-            raise _wrong(study, loc, f"{where} uses {name!r}; {known}")
+            known = f"it can use {PERSON!r} and {TASK!r}, as in {{{{ {TASK}.{name} }}}}"
+            raise _make_error(study, loc, f"{where} uses {name!r}; {known}")
 
 
-def _turns(study: Study, functions: Mapping[str, Callable[..., Any]]) -> Turns:
+def _build_turns(study: Study, functions: Mapping[str, Callable[..., Any]]) -> Turns:
     dialogue = study.dialogue
     known = {USER, ASSISTANT, *(each.name for each in study.roles)}
     if len(known) < 2 + len(study.roles):
-        raise _wrong(
+        raise _make_error(
             study, ("role",), "the names of [[role]] must differ from each other, from user and from assistant"
         )
     in_turn = [each.name for each in study.roles if isinstance(each.speaks, str)]
@@ -555,33 +570,35 @@ def _turns(study: Study, functions: Mapping[str, Callable[..., Any]]) -> Turns:
         if each.speaks.after and each.speaks.after not in known - {each.name}:
             others = ", ".join(sorted(known - {each.name}))
             message = f"[[role]] {each.name!r} speaks after {each.speaks.after!r}; the other roles are {others}"
-            raise _wrong(study, ("role", number, "speaks"), message)
+            raise _make_error(study, ("role", number, "speaks"), message)
         extras.append(ExtraRole(each.name, each.speaks.after, each.speaks.keyword))
     sides = (USER, ASSISTANT) if dialogue.opens == USER else (ASSISTANT, USER)
     return Turns(
         (*sides, *in_turn),
         dialogue.max_turns,
         ended_by=USER,
-        until=_until(study, functions),
+        until=_make_until(study, functions),
         other_markers={_MARKERS[each]: each for each in dialogue.ends if isinstance(each, str)},
         extras=tuple(extras),
         ending_tools=tuple(each.tool for each in dialogue.ends if isinstance(each, ToolEnd)),
     )
 
 
-def _until(study: Study, functions: Mapping[str, Callable[..., Any]]) -> Callable[[Any, list[BaseMessage]], str] | None:
+def _make_until(
+    study: Study, functions: Mapping[str, Callable[..., Any]]
+) -> Callable[[Any, list[BaseMessage]], str] | None:
     """Return the function that ends a conversation by keywords and Python functions."""
     if not (ends := [each for each in study.dialogue.ends if isinstance(each, KeywordEnd | PythonEnd)]):
         return None
 
     def until(scenario: Any, messages: list[BaseMessage]) -> str:
         talk = Conversation(scenario, Outcome(messages=lines(messages), ended_by=""))
-        return next(filter(None, (_reason(end, messages[-1], talk, functions) for end in ends)), "")
+        return next(filter(None, (_find_end_reason(end, messages[-1], talk, functions) for end in ends)), "")
 
     return until
 
 
-def _reason(
+def _find_end_reason(
     end: KeywordEnd | PythonEnd, last: BaseMessage, talk: Conversation, functions: Mapping[str, Callable[..., Any]]
 ) -> str:
     """Return the reason why a conversation is over after its last message; empty if it goes on."""
@@ -593,17 +610,17 @@ def _reason(
     return well_formed(found) if isinstance(found, str) else end.python.rpartition(":")[2] if found else ""
 
 
-def _judges(study: Study) -> Iterator[Judge]:
+def _build_judges(study: Study) -> Iterator[Judge]:
     for number, each in enumerate(study.judges):
         levels = {int(key): text for key, text in each.rubric.items()} if isinstance(each.rubric, dict) else each.rubric
         try:
             yield Judge(**{**each.model_dump(), "rubric": levels})
         except DialoomError as error:
             message = str(error).replace("scale=(1, 5)", "scale = [1, 5]") if study.text else str(error)
-            raise _wrong(study, ("judge", number), message) from error
+            raise _make_error(study, ("judge", number), message) from error
 
 
-def _of_speakers(judge: Judge) -> Judge:
+def _require_speaking_target(judge: Judge) -> Judge:
     """Return a judge that does not judge conversations in which its target does not speak.
 
     A judge of turns has no turns to judge there, and one with cases of its own knows itself what to judge.
@@ -612,52 +629,52 @@ def _of_speakers(judge: Judge) -> Judge:
         return judge
 
     def when(scenario: Any, outcome: Outcome) -> bool:
-        return _speaks(judge.target, outcome) and (judge.when is None or judge.when(scenario, outcome))
+        return _has_spoken(judge.target, outcome) and (judge.when is None or judge.when(scenario, outcome))
 
     return replace(judge, when=when)
 
 
-def _speaks(role: str, outcome: Outcome) -> bool:
+def _has_spoken(role: str, outcome: Outcome) -> bool:
     return any(line.role == role for line in outcome.messages)
 
 
-def _check(study: Study, number: int, functions: Mapping[str, Callable[..., Any]]) -> Check:
+def _build_check(study: Study, number: int, functions: Mapping[str, Callable[..., Any]]) -> Check:
     each = study.checks[number]
     try:
         if each.pattern:
-            function: Callable[..., Any] = _matches(re.compile(each.pattern), each.target)
+            function: Callable[..., Any] = _make_pattern_check(re.compile(each.pattern), each.target)
         elif each.sql:
             function = make_sql_check(each.sql, each.expected)
         elif each.gold:
             function = make_gold_check(each.gold)
         else:
-            function = functions.get(each.python or each.metric, _not_given)
+            function = functions.get(each.python or each.metric, _raise_not_stored)
         return Check(each.metric, function, each.scale, each.target, each.lower_is_better)
     except DialoomError as error:
-        raise _wrong(study, ("check", number), str(error)) from error
+        raise _make_error(study, ("check", number), str(error)) from error
 
 
-def _matches(pattern: re.Pattern[str], target: str) -> Callable[[Conversation], bool | None]:
+def _make_pattern_check(pattern: re.Pattern[str], target: str) -> Callable[[Conversation], bool | None]:
     """Return a check's function; the check does not apply to a conversation in which its target does not speak."""
 
     def is_found(conversation: Conversation) -> bool | None:
         is_match = pattern.search(conversation.text(target)) is not None
-        return is_match if _speaks(target, conversation.outcome) else None
+        return is_match if _has_spoken(target, conversation.outcome) else None
 
     return is_found
 
 
-def _not_given(*_: Any) -> Any:
+def _raise_not_stored(*_: Any) -> Any:
     raise ValueError("the function was passed as a Python object, and is not stored in the run")
 
 
-def _wrong(study: Study, loc: tuple[str | int, ...], message: str, advice: Advice | None = None) -> DialoomError:
+def _make_error(study: Study, loc: tuple[str | int, ...], message: str, advice: Advice | None = None) -> DialoomError:
     if not study.text:
         return DialoomError(message, advice=advice)
-    return DataError(shown(Path(study.folder, study.file)), message, line_of(study.text, loc), advice=advice)
+    return DataError(format_path(Path(study.folder, study.file)), message, find_line(study.text, loc), advice=advice)
 
 
-def content_of(rows: Iterable[Any]) -> str:
+def hash_rows(rows: Iterable[Any]) -> str:
     """Return a hash of rows of JSON values: the first 16 hex digits of their SHA-256."""
     digest = hashlib.sha256()
     for row in rows:

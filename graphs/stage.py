@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 def stream(seed: int, scenario_id: str, purpose: str) -> random.Random:
     """Return a separate random stream for a purpose. The global stream is not used because LangGraph draws from it."""
-    return random.Random(_digest(seed, scenario_id, purpose))
+    return random.Random(_hash_to_int(seed, scenario_id, purpose))
 
 
-def _digest(*parts: object) -> int:
+def _hash_to_int(*parts: object) -> int:
     return int.from_bytes(hashlib.sha256("\x1f".join(str(part) for part in parts).encode()).digest()[:8], "big")
 
 
@@ -46,7 +46,7 @@ class LineGate(Protocol):
         """Return the faults of a line that follows the given history."""
 
 
-class Asking:
+class RequestGroup:
     """The concurrent requests of one graph run, made by one or several nodes."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Asking:
         self._idle = asyncio.Event()
 
     @asynccontextmanager
-    async def together(self) -> AsyncIterator[None]:
+    async def track(self) -> AsyncIterator[None]:
         """Count a request while it is in flight. If it fails, raise the error once no other request is in flight.
 
         An error ends the graph run and would cancel concurrent requests. Such requests have been sent, and perhaps paid
@@ -96,7 +96,7 @@ class Stage:
         gate: The gate that checks lines before they are added; `None` if lines are not checked.
         retries: Maximum number of new requests for a line in which the gate finds a fault.
         judged: The finished outcome that is judged; `None` while a scenario is played.
-        asking: The requests that are under way.
+        requests: The requests that are under way.
         session: The conversation that a call belongs to, for players that keep a memory of their own; otherwise `None`.
         is_fork: Whether the graph runs on a branch of the step debugger rather than for the scenario itself.
         is_resampled: Whether new replies are requested on that branch, also those that scenarios share.
@@ -112,7 +112,7 @@ class Stage:
     gate: LineGate | None = None
     retries: int = 0
     judged: Outcome | None = None
-    asking: Asking = field(default_factory=Asking)
+    requests: RequestGroup = field(default_factory=RequestGroup)
     session: Session | None = None
     is_fork: bool = False
     is_resampled: bool = False
@@ -125,14 +125,14 @@ class StageFactory(Protocol):
         """Return the stage of a node at a superstep, as LangGraph counts them."""
 
 
-_FIRST_REMOTE = 1000
+_FIRST_REMOTE_ORDINAL = 1000
 """The number from which calls of remote tools are numbered in a node; requests to roles have lower numbers."""
 
 
-Played = TypeVar("Played", bound=Scenario, default=Any)
+ScenarioT = TypeVar("ScenarioT", bound=Scenario, default=Any)
 
 
-class Scene(Generic[Played]):
+class Scene(Generic[ScenarioT]):
     """One execution of a node. It calls roles, and numbers its calls so that each call has its own place.
 
     A node can state the type of its scenarios, as in `scene: Scene[MyScenario]`.
@@ -143,13 +143,13 @@ class Scene(Generic[Played]):
     """
 
     def __init__(self, stage: Stage, node: str, step: int) -> None:
-        self.scenario: Played = cast(Any, stage.scenario)
+        self.scenario: ScenarioT = cast(Any, stage.scenario)
         self._stage = stage
         self._node = node
         self._step = step
         self._ordinals = itertools.count()
         self.finish_reason: str | None = None
-        self._is_said = False  # whether a person wrote the last reply
+        self._is_written_by_person = False  # whether a person wrote the last reply
 
     @property
     def judged(self) -> Outcome | None:
@@ -172,7 +172,7 @@ class Scene(Generic[Played]):
             PromptError: If the prompt cannot be rendered.
             RoleError: If the reply cannot be obtained or parsed.
         """
-        async with self._stage.asking.together():
+        async with self._stage.requests.track():
             return await self._stage.cast[prompt_id](inputs, at=self)
 
     async def ask_role(self, role: str, prompt_id: str, **inputs: Any) -> Any:
@@ -186,7 +186,7 @@ class Scene(Generic[Played]):
         Raises:
             PromptError, RoleError: In the same cases as `ask`.
         """
-        async with self._stage.asking.together():
+        async with self._stage.requests.track():
             return await self._stage.cast.played_by(role, prompt_id)(inputs, at=self)
 
     async def act(
@@ -210,7 +210,7 @@ class Scene(Generic[Played]):
             PromptError: If the prompt cannot be rendered.
             ProviderError: If the reply cannot be obtained.
         """
-        async with self._stage.asking.together():
+        async with self._stage.requests.track():
             return await self._stage.cast[prompt_id].act(inputs, tools, self, run_tool)
 
     async def run_remote(self, prompt_id: str, tool: RemoteTool, call: FunctionCall, number: int) -> str:
@@ -227,12 +227,12 @@ class Scene(Generic[Played]):
             PermanentProviderError: If the call was started before a crash and must not be repeated, or its result is
                 unknown for another reason.
         """
-        given = parse_arguments(call)
-        if isinstance(given, str):
-            return given
+        arguments = parse_arguments(call)
+        if isinstance(arguments, str):
+            return arguments
         stage = self._stage
-        place = CallPlace(stage.thread, self._node, self._step, _FIRST_REMOTE + number, 0, sample=stage.sample)
-        run = ToolRun(call["name"], format_call(call), tool.is_repeatable, partial(tool.run, given))
+        place = CallPlace(stage.thread, self._node, self._step, _FIRST_REMOTE_ORDINAL + number, 0, sample=stage.sample)
+        run = ToolRun(call["name"], format_call(call), tool.is_repeatable, partial(tool.run, arguments))
         return await stage.cast[prompt_id].run_tool(run, place)
 
     async def takes_tools(self, prompt_id: str) -> bool:
@@ -271,11 +271,11 @@ class Scene(Generic[Played]):
             PromptError, RoleError: In the same cases as `ask`.
         """
         stage, ordinal = self._stage, next(self._ordinals)
-        for again in range(stage.retries + 1):
-            site = _Site(self, partial(self.place_again, ordinal, again))
-            async with stage.asking.together():
+        for attempt in range(stage.retries + 1):
+            site = _CallSite(self, partial(self.place_of_attempt, ordinal, attempt))
+            async with stage.requests.track():
                 reply = str(await stage.cast[prompt_id](inputs, at=site))
-            if stage.gate is None or again == stage.retries or self._is_said:
+            if stage.gate is None or attempt == stage.retries or self._is_written_by_person:
                 break
             line = Line(role=USER, content=spoken(reply), finish_reason=self.finish_reason)
             if not line.content or not stage.gate.find_line_faults(self.scenario, said, line):
@@ -296,11 +296,11 @@ class Scene(Generic[Played]):
         if self._stage.is_resampled:
             return await self.ask(prompt_id, **inputs)
         role, place = self._stage.cast[prompt_id], partial(self.common_place, prompt_id, next(self._ordinals))
-        async with self._stage.asking.together():
+        async with self._stage.requests.track():
             for sample in range(self._stage.sample):
                 with suppress(UnparsedReplyError):
-                    return await role(inputs, at=_Site(self, partial(place, sample)))
-            return await role(inputs, at=_Site(self, partial(place, self._stage.sample)))
+                    return await role(inputs, at=_CallSite(self, partial(place, sample)))
+            return await role(inputs, at=_CallSite(self, partial(place, self._stage.sample)))
 
     def tell(self, text: str) -> None:
         """Send a message to the run's observer, e.g. about progress. The message is not stored."""
@@ -312,23 +312,26 @@ class Scene(Generic[Played]):
 
     def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
         """Return the place of the next call. It does not depend on the call's messages."""
-        return self.place_again(next(self._ordinals), 0, messages)
+        return self.place_of_attempt(next(self._ordinals), 0, messages)
 
-    def place_again(self, ordinal: int, times: int, messages: Sequence[ChatMessage] = ()) -> CallPlace:
-        """Return the place of a call after `times` rejected lines. Requests of each attempt are numbered separately.
+    def place_of_attempt(self, ordinal: int, attempt: int, messages: Sequence[ChatMessage] = ()) -> CallPlace:
+        """Return the place of a call after `attempt` rejected lines. Requests of each attempt are numbered separately.
 
         The place does not depend on the messages.
         """
         stage = self._stage
         where = (stage.seed, stage.thread, self._node, self._step, ordinal)
-        seed = _digest(*where, *([stage.sample] if stage.sample or times else []), *([times] if times else [])) % 2**31
+        seed = (
+            _hash_to_int(*where, *([stage.sample] if stage.sample or attempt else []), *([attempt] if attempt else []))
+            % 2**31
+        )
         return CallPlace(
             stage.thread,
             self._node,
             self._step,
             ordinal,
             seed,
-            ask=1 + ASKS * times,
+            ask=1 + ASKS * attempt,
             sample=stage.sample,
             session=stage.session,
         )
@@ -336,17 +339,17 @@ class Scene(Generic[Played]):
     def heard(self, completion: Completion) -> None:
         """Record the reason why the reply was cut off, if it was, and whether a person wrote it."""
         self.finish_reason = completion.broken_off
-        self._is_said = completion.finish_reason == SAID
+        self._is_written_by_person = completion.finish_reason == SAID
 
     def common_place(self, prompt_id: str, ordinal: int, sample: int, messages: Sequence[ChatMessage]) -> CallPlace:
         """Return the place of a call shared between scenarios. Its seed is derived from its messages."""
         content = json.dumps([message_identity(message) for message in messages])
-        seed = _digest(self._stage.seed, "common", prompt_id, content, sample) % 2**31
+        seed = _hash_to_int(self._stage.seed, "common", prompt_id, content, sample) % 2**31
         return CallPlace(self._stage.thread, self._node, self._step, ordinal, seed, sample=sample, is_common=True)
 
 
 @dataclass(frozen=True, slots=True)
-class _Site:
+class _CallSite:
     """A call site with a fixed place, used instead of the scene's next place."""
 
     scene: Scene
@@ -377,7 +380,7 @@ def node(function: NodeFunction) -> Callable[..., Awaitable[Update]]:
 
 Key = TypeVar("Key", bound=Hashable)
 
-_AT_ONCE = 16
+_MAX_CONCURRENT_CALLS = 16
 """Maximum number of calls that a node makes at once, because a scenario may need thousands."""
 
 
@@ -403,7 +406,7 @@ async def ask_each(
     """
     ask = scene.ask_common if common else scene.ask
 
-    async def asked(key: Key) -> Any:
+    async def ask_one(key: Key) -> Any:
         name = prompt if isinstance(prompt, str) else prompt(key)
         try:
             if role is None:
@@ -413,8 +416,8 @@ async def ask_each(
             return None
 
     keys: Sequence[Key] = list(inputs)
-    found: dict[Key, Any] = {}
-    for start in range(0, len(keys), _AT_ONCE):
-        some = keys[start : start + _AT_ONCE]
-        found |= zip(some, await asyncio.gather(*map(asked, some)), strict=True)
-    return found
+    replies: dict[Key, Any] = {}
+    for start in range(0, len(keys), _MAX_CONCURRENT_CALLS):
+        batch = keys[start : start + _MAX_CONCURRENT_CALLS]
+        replies |= zip(batch, await asyncio.gather(*map(ask_one, batch)), strict=True)
+    return replies

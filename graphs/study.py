@@ -290,13 +290,13 @@ class Study(_Table):
     @property
     def functions(self) -> tuple[str, ...]:
         """The functions in Python files that the study uses, as `path/to/file.py:NAME`."""
-        ends = [each.python for each in self.dialogue.ends if isinstance(each, PythonEnd)]
-        checks = [check.python for check in self.checks if check.python]
-        acting = [*([self.assistant.environment] if is_function(self.assistant.environment) else [])]
-        named = dict.fromkeys([*ends, *checks, *acting, *self.assistant.tools])
-        return tuple(name for name in named if name not in self.given)
+        end_functions = [each.python for each in self.dialogue.ends if isinstance(each, PythonEnd)]
+        check_functions = [check.python for check in self.checks if check.python]
+        environment = [*([self.assistant.environment] if is_function_reference(self.assistant.environment) else [])]
+        references = dict.fromkeys([*end_functions, *check_functions, *environment, *self.assistant.tools])
+        return tuple(name for name in references if name not in self.given)
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the study as JSON values."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
@@ -313,8 +313,10 @@ def read_study(path: Path, *, is_played: bool = True) -> Study:
     """
     text = read_text(path, MOST_YAML_BYTES)
     values = parse_toml(text, path)
-    if hidden := sorted(_HIDDEN & values.keys()):
-        raise DataError(path, f"unknown key {hidden[0]!r}; the keys are {_known(Study)}", line_of(text, (hidden[0],)))
+    if hidden := sorted(_INTERNAL_FIELDS & values.keys()):
+        raise DataError(
+            path, f"unknown key {hidden[0]!r}; the keys are {_format_keys(Study)}", find_line(text, (hidden[0],))
+        )
     name = re.sub(r"[^\w-]+", "-", path.stem, flags=re.ASCII).strip("-")
     name = name if name[:1].isalpha() else f"study-{name}"
     try:
@@ -322,9 +324,9 @@ def read_study(path: Path, *, is_played: bool = True) -> Study:
             {"name": name, **values, "text": text, "file": path.name, "folder": str(path.absolute().parent)}
         )
     except ValidationError as error:
-        raise _problem(error, text, path) from error
+        raise _make_error(error, text, path) from error
     if is_played and "people" not in values:
-        raise DataError(path, "a table [people] is missing", line_of(text, ("people",)))
+        raise DataError(path, "a table [people] is missing", find_line(text, ("people",)))
     _check_complete(study, path)
     return study
 
@@ -333,55 +335,55 @@ def _check_complete(study: Study, path: Path) -> None:
     """Check conditions on several keys that apply only to a study file, not to a study made of Python values."""
     for table, rows in (("people", study.people), ("tasks", study.tasks)):
         if rows is not None and not rows.file and not rows.rows and table in study.model_fields_set:
-            raise DataError(path, f'[{table}] needs file = "..." or rows = [...]', line_of(study.text, (table,)))
+            raise DataError(path, f'[{table}] needs file = "..." or rows = [...]', find_line(study.text, (table,)))
     for number, check in enumerate(study.checks):
         if sum(map(bool, (check.pattern, check.python, check.sql, check.gold))) != 1:
             message = f"[[check]] {check.metric!r} needs one of pattern, python, sql and gold"
-            raise DataError(path, message, line_of(study.text, ("check", number)))
+            raise DataError(path, message, find_line(study.text, ("check", number)))
         if check.expected is not None and not check.sql:
             message = f"[[check]] {check.metric!r}: give expected only with sql"
-            raise DataError(path, message, line_of(study.text, ("check", number, "expected")))
-    places: list[tuple[str, tuple[str | int, ...]]] = [
+            raise DataError(path, message, find_line(study.text, ("check", number, "expected")))
+    references: list[tuple[str, tuple[str | int, ...]]] = [
         (check.python, ("check", number, "python")) for number, check in enumerate(study.checks) if check.python
     ]
-    places += [(end.python, ("dialogue", "ends")) for end in study.dialogue.ends if isinstance(end, PythonEnd)]
-    places += [(spec, ("assistant", "tools")) for spec in study.assistant.tools]
-    for spec, loc in places:
-        if not is_function(spec):
+    references += [(end.python, ("dialogue", "ends")) for end in study.dialogue.ends if isinstance(end, PythonEnd)]
+    references += [(spec, ("assistant", "tools")) for spec in study.assistant.tools]
+    for spec, loc in references:
+        if not is_function_reference(spec):
             key = "tools" if loc == ("assistant", "tools") else "python"
             message = f"{key} = {spec!r} must have the form file.py:function"
-            raise DataError(path, message, line_of(study.text, loc))
+            raise DataError(path, message, find_line(study.text, loc))
 
 
-def is_function(spec: str) -> bool:
+def is_function_reference(spec: str) -> bool:
     """Return whether a text has the form of a reference to a function or class in a Python file."""
     return re.fullmatch(r".+\.py:[A-Za-z_]\w*", spec) is not None
 
 
-_HIDDEN = frozenset({"text", "file", "folder", "content", "given"})
+_INTERNAL_FIELDS = frozenset({"text", "file", "folder", "content", "given"})
 
 
-def _problem(error: ValidationError, text: str, path: Path) -> DataError:
+def _make_error(error: ValidationError, text: str, path: Path) -> DataError:
     """Return the first problem of a study's file as an error that states the line and the correct form."""
     problems = error.errors()
     parsed: Any = parse_toml(text, path)
     first = problems[0]
     if first["type"] == "missing":  # an unknown key of the same table is named first, as it may be mistyped
-        beside = (each for each in problems if each["loc"][:-1] == first["loc"][:-1])
-        first = next((each for each in beside if each["type"] == "extra_forbidden"), first)
+        siblings = (each for each in problems if each["loc"][:-1] == first["loc"][:-1])
+        first = next((each for each in siblings if each["type"] == "extra_forbidden"), first)
     loc = tuple(part for part in first["loc"] if not str(part).startswith("function-"))
     table, *keys = (str(part) for part in loc if not isinstance(part, int))
     where = f"[[{table}]]" if table in ("role", "judge", "check") else f"[{table}]"
-    place = " ".join([where, *keys[:1]]) if keys or isinstance(first["input"], Mapping) else table
+    key_path = " ".join([where, *keys[:1]]) if keys or isinstance(first["input"], Mapping) else table
     if loc[0] == "judge" and "scale" in loc:
         value = parsed[loc[0]][loc[1]][loc[2]]
         message = f"[[judge]] scale must be [LOWEST, HIGHEST], two whole numbers, got {value!r:.60}"
     elif first["type"] == "extra_forbidden":
-        owner, key = _model_at(loc[:-1]), str(loc[-1])
-        like = get_close_matches(key, _keys(owner), 1)
-        hint = f"did you mean {like[0]!r}? " if like else ""
+        owner, key = _find_model(loc[:-1]), str(loc[-1])
+        similar = get_close_matches(key, _list_keys(owner), 1)
+        hint = f"did you mean {similar[0]!r}? " if similar else ""
         where = where if len(loc) > 1 else "the study"
-        message = f"{where} has an unknown key {key!r}; {hint}the keys are {_known(owner)}"
+        message = f"{where} has an unknown key {key!r}; {hint}the keys are {_format_keys(owner)}"
     elif first["type"] == "missing":
         message = f"{where} needs {loc[-1]!r}" if len(loc) > 1 else f"a table [{table}] is missing"
     elif first["type"] == "model_type":
@@ -395,42 +397,44 @@ def _problem(error: ValidationError, text: str, path: Path) -> DataError:
             '{ python = "file.py:function" } and { tool = "NAME" }'
         )
     elif first["type"] == "value_error":
-        message = f"{place}: {first['msg'].removeprefix('Value error, ')}, got {first['input']!r:.60}"
+        message = f"{key_path}: {first['msg'].removeprefix('Value error, ')}, got {first['input']!r:.60}"
     else:
-        message = f"{place} must be {requirement_text(first)}, got {first['input']!r:.60}"
-    return DataError(path, message, line_of(text, loc))
+        message = f"{key_path} must be {requirement_text(first)}, got {first['input']!r:.60}"
+    return DataError(path, message, find_line(text, loc))
 
 
-def _model_at(loc: Sequence[str | int]) -> type[BaseModel]:
+def _find_model(loc: Sequence[str | int]) -> type[BaseModel]:
     """Return the Pydantic model class of the table at a location in a study."""
     model: Any = Study
     for part in loc:
         fields = {each.alias or name: each.annotation for name, each in model.model_fields.items()}
-        model = next(_models(fields.get(str(part))), model)
+        model = next(_iter_models(fields.get(str(part))), model)
     return model  # type: ignore[no-any-return]
 
 
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+def _iter_models(annotation: Any) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     elif get_origin(annotation) in (tuple, Union, UnionType):
-        yield from chain.from_iterable(map(_models, get_args(annotation)))
+        yield from chain.from_iterable(map(_iter_models, get_args(annotation)))
 
 
-def _keys(model: type[BaseModel]) -> list[str]:
+def _list_keys(model: type[BaseModel]) -> list[str]:
     return [
-        each.alias or name for name, each in model.model_fields.items() if model is not Study or name not in _HIDDEN
+        each.alias or name
+        for name, each in model.model_fields.items()
+        if model is not Study or name not in _INTERNAL_FIELDS
     ]
 
 
-def _known(model: type[BaseModel]) -> str:
-    return ", ".join(_keys(model))
+def _format_keys(model: type[BaseModel]) -> str:
+    return ", ".join(_list_keys(model))
 
 
 _HEADER = re.compile(r"\s*(\[\[?)\s*([\w.-]+)\s*\]")
 
 
-def line_of(text: str, loc: Sequence[str | int]) -> int | None:
+def find_line(text: str, loc: Sequence[str | int]) -> int | None:
     """Return the line of a key in a TOML text, or of its table if the key is missing; `None` if neither is found.
 
     Args:
@@ -440,17 +444,17 @@ def line_of(text: str, loc: Sequence[str | int]) -> int | None:
     keys = [str(part) for part in loc if not isinstance(part, int)]
     number = next((part for part in loc[1:2] if isinstance(part, int)), 0)
     table, key = (keys[0], keys[1] if len(keys) > 1 else "") if keys else ("", "")
-    current, seen, found = "", -1, None
-    for line, words in enumerate(text.splitlines(), start=1):
-        if (header := _HEADER.match(words)) is not None:
-            if (current := header[2]) == table:
-                seen += 1
-                found = line if seen == number else found
+    current_table, table_number, header_line = "", -1, None
+    for line, content in enumerate(text.splitlines(), start=1):
+        if (header := _HEADER.match(content)) is not None:
+            if (current_table := header[2]) == table:
+                table_number += 1
+                header_line = line if table_number == number else header_line
         else:
-            key_here = table if not current else key if (current, seen) == (table, number) else ""
-            if key_here and re.match(rf"\s*[\"']?{re.escape(key_here)}[\"']?\s*=", words):
+            wanted_key = table if not current_table else key if (current_table, table_number) == (table, number) else ""
+            if wanted_key and re.match(rf"\s*[\"']?{re.escape(wanted_key)}[\"']?\s*=", content):
                 return line
-    return found
+    return header_line
 
 
 @dataclass(frozen=True)
@@ -469,8 +473,8 @@ class FileFunction:
     def path(self) -> Path:
         """The path of the file in the first folder that contains it."""
         file = self.spec.rpartition(":")[0]
-        found = [path for folder in self.folders if (path := Path(folder, file)).is_file()]
-        return (found or [Path(self.folders[0], file)])[0]
+        paths = [path for folder in self.folders if (path := Path(folder, file)).is_file()]
+        return (paths or [Path(self.folders[0], file)])[0]
 
     def load(self) -> Callable[..., Any]:
         """Return the function.
@@ -480,19 +484,19 @@ class FileFunction:
         """
         name = self.spec.rpartition(":")[2]
         try:
-            module = _module(self.path, hashlib.sha256(self.path.read_bytes()).hexdigest())
+            module = _load_module(self.path, hashlib.sha256(self.path.read_bytes()).hexdigest())
         except FileNotFoundError as error:
-            raise StudyError(f"{self.spec!r}: there is no file {shown(self.path)}") from error
+            raise StudyError(f"{self.spec!r}: there is no file {format_path(self.path)}") from error
         except BindingError as error:
             why = error.__cause__
             raise StudyError(
-                f"{self.spec!r}: {shown(self.path)} cannot be imported: {type(why).__name__}: {why}"
+                f"{self.spec!r}: {format_path(self.path)} cannot be imported: {type(why).__name__}: {why}"
             ) from why
         except OSError as error:
             raise StudyError(f"{self.spec!r}: {error}") from error
         function = getattr(module, name, None)
         if not callable(function):
-            raise StudyError(f"{self.spec!r}: {shown(self.path)} has no function or class {name!r}")
+            raise StudyError(f"{self.spec!r}: {format_path(self.path)} has no function or class {name!r}")
         return function  # type: ignore[no-any-return]
 
     @property
@@ -500,17 +504,17 @@ class FileFunction:
         """The function's name in messages."""
         return self.spec
 
-    def __call__(self, *given: Any) -> Any:
+    def __call__(self, *arguments: Any) -> Any:
         """Call the function."""
-        return self.load()(*given)
+        return self.load()(*arguments)
 
 
 @cache
-def _module(path: Path, _digest: str) -> ModuleType:
+def _load_module(path: Path, _digest: str) -> ModuleType:
     return load_file(path, str(path))
 
 
-def shown(path: Path) -> Path:
+def format_path(path: Path) -> Path:
     """Return a path relative to the working folder if it is inside that folder; otherwise unchanged."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 

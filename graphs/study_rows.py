@@ -21,13 +21,13 @@ from dialoom.sandbox import Sandbox
 from dialoom.text import counted
 
 from .check import find_expressions
-from .study import JudgeTable, Rows, Study, StudyError, shown
+from .study import JudgeTable, Rows, Study, StudyError, format_path
 
-PEOPLE, TASKS = "person", "task"
+PERSON, TASK = "person", "task"
 PORTRAIT = "portrait"
-_TEMPLATE = re.compile(rf"{{{{-?\s*(?:{PEOPLE}|{TASKS})\b[^{{}}]*}}}}")
+_TEMPLATE = re.compile(rf"{{{{-?\s*(?:{PERSON}|{TASK})\b[^{{}}]*}}}}")
 
-MOST_NAMED = 3
+MAX_LISTED_NAMES = 3
 """Maximum number of people that a note names."""
 
 
@@ -49,7 +49,7 @@ class Reference:
     is_needed: bool
 
 
-def references(study: Study) -> dict[str, list[Reference]]:
+def find_study_references(study: Study) -> dict[str, list[Reference]]:
     """Return the references to columns of `person` and of `task` in a study's templates.
 
     Templates that cannot be parsed are skipped, because the error is raised when prompts are made from them.
@@ -64,7 +64,7 @@ def references(study: Study) -> dict[str, list[Reference]]:
     for check in study.checks:
         texts[f"the sql of {check.metric}"] = check.sql
         texts[f"the state of {check.metric}"] = "\n".join(find_expressions([check.gold, check.expected]))
-    return references_in(texts)
+    return find_references(texts)
 
 
 def rubric_text(judge: JudgeTable) -> str:
@@ -72,53 +72,53 @@ def rubric_text(judge: JudgeTable) -> str:
     return judge.rubric if isinstance(judge.rubric, str) else "\n".join(judge.rubric.values())
 
 
-def references_in(texts: Mapping[str, str]) -> dict[str, list[Reference]]:
+def find_references(texts: Mapping[str, str]) -> dict[str, list[Reference]]:
     """Return the references to columns of `person` and of `task` in templates.
 
     Args:
         texts: The templates, by their descriptions for error messages.
     """
-    found: dict[str, list[Reference]] = {PEOPLE: [], TASKS: []}
+    by_variable: dict[str, list[Reference]] = {PERSON: [], TASK: []}
     for where, text in texts.items():
         try:
             tree = Sandbox().parse(text)
         except TemplateSyntaxError:
             continue
-        shown = {id(node) for output in tree.find_all(nodes.Output) for node in output.nodes}
-        for node, is_used in _parts(tree, is_used=True):
-            name, *path = _path(node)
-            if name in found and path and (is_used or len(path) == 1):
+        shown_nodes = {id(node) for output in tree.find_all(nodes.Output) for node in output.nodes}
+        for node, is_used in _iter_values(tree, is_used=True):
+            name, *path = _parse_path(node)
+            if name in by_variable and path and (is_used or len(path) == 1):
                 is_needed = is_used and not isinstance(node, nodes.Call)
-                found[name].append(Reference(tuple(path), where, id(node) in shown, is_needed))
-    return found
+                by_variable[name].append(Reference(tuple(path), where, id(node) in shown_nodes, is_needed))
+    return by_variable
 
 
-def _parts(node: nodes.Node, is_used: bool) -> Iterator[tuple[nodes.Getattr | nodes.Getitem | nodes.Call, bool]]:
+def _iter_values(node: nodes.Node, is_used: bool) -> Iterator[tuple[nodes.Getattr | nodes.Getitem | nodes.Call, bool]]:
     """Yield each part of a value that a template uses, inner parts first, and whether its use is unconditional.
 
     A method, as in `task.items()`, is not a part of a value, but what `task.get("goal")` returns is.
     """
-    guarded: list[nodes.Node | None] = []
+    conditional: list[nodes.Node | None] = []
     match node:
         case nodes.If():
-            guarded = [*node.body, *node.elif_, *node.else_]
+            conditional = [*node.body, *node.elif_, *node.else_]
         case nodes.CondExpr():
-            guarded = [node.expr1, node.expr2]
+            conditional = [node.expr1, node.expr2]
         case nodes.And() | nodes.Or():
-            guarded = [node.right]
+            conditional = [node.right]
         case nodes.For():
-            guarded = [*node.body, *node.else_]
+            conditional = [*node.body, *node.else_]
         case nodes.Test(name="defined" | "undefined") | nodes.Filter(name="default" | "d"):
-            guarded = [node.node]
+            conditional = [node.node]
     for child in node.iter_child_nodes():
         is_method = isinstance(node, nodes.Call) and child is node.node and isinstance(child, nodes.Getattr)
         for each in child.iter_child_nodes() if is_method else [child]:
-            yield from _parts(each, is_used and not any(child is other for other in guarded))
+            yield from _iter_values(each, is_used and not any(child is other for other in conditional))
     if isinstance(node, nodes.Getattr | nodes.Getitem | nodes.Call):
         yield node, is_used
 
 
-def reached(row: Any, path: Sequence[str]) -> tuple[Any, int]:
+def follow_path(row: Any, path: Sequence[str]) -> tuple[Any, int]:
     """Follow a path into a row, and return the value and the number of names that led to it.
 
     If the number is less than the path's length and the value is a mapping, the value lacks the next name.
@@ -131,7 +131,7 @@ def reached(row: Any, path: Sequence[str]) -> tuple[Any, int]:
     return value, len(path)
 
 
-def _path(node: nodes.Node) -> list[str]:
+def _parse_path(node: nodes.Node) -> list[str]:
     """Return the path of a value in a template: the variable and its attributes.
 
     It begins with `""` if a part is computed.
@@ -144,12 +144,12 @@ def _path(node: nodes.Node) -> list[str]:
             | nodes.Getitem(node=owner, arg=nodes.Const(value=str(part)))
             | nodes.Call(node=nodes.Getattr(node=owner, attr="get"), args=[nodes.Const(value=str(part))])
         ):
-            return [*_path(owner), part]
+            return [*_parse_path(owner), part]
     return [""]
 
 
 @dataclass
-class Source:
+class RowSource:
     """The rows of people or of tasks.
 
     Attributes:
@@ -157,21 +157,21 @@ class Source:
         spec: The study's declaration of them.
         folder: The folder to which a relative path refers.
         text: The name of the column that holds the text, for rows that are strings.
-        given: Rows that were given as Python values; `None` to use the study's rows.
-        named: The columns to which templates refer.
+        values: Rows that were given as Python values; `None` to use the study's rows.
+        references: The columns to which templates refer.
     """
 
     table: str
     spec: Rows
     folder: str
     text: str
-    given: Iterable[Any] | None = None
-    named: list[Reference] = field(default_factory=list)
+    values: Iterable[Any] | None = None
+    references: list[Reference] = field(default_factory=list)
 
     @property
     def place(self) -> str:
         """The name of the file or argument that contains the rows, for error messages."""
-        return str(shown(Path(self.folder, self.spec.file))) if self.spec.file else self.table
+        return str(format_path(Path(self.folder, self.spec.file))) if self.spec.file else self.table
 
     def rows(self, note: Callable[[str], None] = lambda _text: None) -> Iterator[tuple[str, Row]]:
         """Yield each row with its name, which is unique.
@@ -183,46 +183,46 @@ class Source:
             DataError: If a row is wrong. The message states the file, the line, and the correct form.
         """
         lines: dict[bytes, int] = {}
-        count, again = 0, list[str]()
-        for number, row in self._places():
+        count, repeated = 0, list[str]()
+        for number, row in self._iter_rows():
             count += 1
             if row and all(value == "" for value in row.values()):
                 raise DataError(self.place, "the row is empty; fill it in or remove it", number)
             self._check_columns(row, number)
-            self._check_new(lines, number, row, "row", "remove it")
-            yield self._name(row, number, lines, again), row
+            self._check_unique(lines, number, row, "row", "remove it")
+            yield self._find_name(row, number, lines, repeated), row
         if not count:
             raise DataError(self.place, f"{self.table} must hold at least one row, got none")
-        if again:
-            names = [*dict.fromkeys(again)]
-            rest = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+        if repeated:
+            names = [*dict.fromkeys(repeated)]
+            rest = f" and {len(names) - MAX_LISTED_NAMES:,} more" if len(names) > MAX_LISTED_NAMES else ""
             note(
-                f"{counted(len(again), 'rows')} with the name of an earlier row, counted as different {self.table}: "
-                f"{', '.join(names[:MOST_NAMED])}{rest}; a column id tells them apart, and a person with several "
+                f"{counted(len(repeated), 'rows')} with the name of an earlier row, counted as different {self.table}: "
+                f"{', '.join(names[:MAX_LISTED_NAMES])}{rest}; a column id tells them apart, and a person with several "
                 "conversations is one row with several tasks"
             )
 
-    def _places(self) -> Iterator[Place]:
+    def _iter_rows(self) -> Iterator[Place]:
         if self.spec.file:
-            yield from read_rows(shown(Path(self.folder, self.spec.file)), self.text)
+            yield from read_rows(format_path(Path(self.folder, self.spec.file)), self.text)
             return
-        for number, row in enumerate(self.spec.rows if self.given is None else self.given, start=1):
+        for number, row in enumerate(self.spec.rows if self.values is None else self.values, start=1):
             yield number, plain_row(row, self.text, self.place, number)
 
     def _check_columns(self, row: Row, number: int) -> None:
-        variable = PEOPLE if self.table == "people" else TASKS
-        for each in self.named:
+        variable = PERSON if self.table == "people" else TASK
+        for each in self.references:
             if each.path[0] == PORTRAIT and self.table == "people":
                 continue
-            value, depth = reached(row, each.path)
+            value, depth = follow_path(row, each.path)
             if depth < len(each.path) and isinstance(value, Mapping):
                 inner = f"value {each.path[depth]!r} in {'.'.join([variable, *each.path[:depth]])!r}"
-                of = inner if depth else f"column {each.path[0]!r}"
+                missing = inner if depth else f"column {each.path[0]!r}"
                 names = ", ".join(map(str, value)) or "none"
-                message = f"there is no {of}, which {each.where} uses; the names are {names}"
+                message = f"there is no {missing}, which {each.where} uses; the names are {names}"
                 raise DataError(self.place, message, number)
             if each.is_shown and value == "":
-                optional = f"{{{{ {_expression(variable, each.path)} or 'unknown' }}}}"
+                optional = f"{{{{ {_format_expression(variable, each.path)} or 'unknown' }}}}"
                 message = (
                     f"{'.'.join(each.path)!r} is empty, but {each.where} uses it; fill it in, or write {optional} there"
                 )
@@ -234,49 +234,50 @@ class Source:
             if column and column not in row:
                 raise DataError(self.place, f"there is no column {column!r}; the columns are {', '.join(row)}", number)
 
-    def _check_new(self, lines: dict[bytes, int], number: int, value: Any, what: str, remedy: str) -> None:
-        if (first := lines.setdefault(_digest([what, value]), number)) != number:
-            raise DataError(self.place, f"the same {what} as in {first}; {remedy}", number)
+    def _check_unique(self, lines: dict[bytes, int], number: int, value: Any, description: str, remedy: str) -> None:
+        if (first_number := lines.setdefault(_digest([description, value]), number)) != number:
+            raise DataError(self.place, f"the same {description} as in {first_number}; {remedy}", number)
 
-    def _name(self, row: Row, number: int, lines: dict[bytes, int], again: list[str]) -> str:
+    def _find_name(self, row: Row, number: int, lines: dict[bytes, int], repeated: list[str]) -> str:
         """Return a row's id; if it has none, its `name`; if it has neither, a hash of the row.
 
-        A name that an earlier row has is added to `again`, and gets a number that makes it differ from all others.
+        A name that an earlier row has is added to `repeated`, and gets a number that makes it differ from all others.
         """
-        if column := self.spec.id or _column(row, "id"):
+        if column := self.spec.id or _find_column(row, "id"):
             if row[column] == "":
                 raise DataError(self.place, f"the id in column {column!r} is empty; fill it in", number)
-            self._check_new(lines, number, str(row[column]), f"id {str(row[column])!r}", "ids must differ")
+            self._check_unique(lines, number, str(row[column]), f"id {str(row[column])!r}", "ids must differ")
             return str(row[column])
-        column = _column(row, "name")
+        column = _find_column(row, "name")
         if not row.get(column):
             return hashlib.sha256(
                 json.dumps(row, sort_keys=True, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass")
             ).hexdigest()[:8]
         name = str(row[column])
-        times = lines[key] + 1 if (key := _digest(["name", name])) in lines else 1
-        if times > 1:
-            again.append(name)
-            while f"{name} ({times})" in self._names:
-                times += 1
-        lines[key] = times
-        return name if times == 1 else f"{name} ({times})"
+        occurrence = lines[key] + 1 if (key := _digest(["name", name])) in lines else 1
+        if occurrence > 1:
+            repeated.append(name)
+            while f"{name} ({occurrence})" in self._stated_names:
+                occurrence += 1
+        lines[key] = occurrence
+        return name if occurrence == 1 else f"{name} ({occurrence})"
 
     @cached_property
-    def _names(self) -> frozenset[str]:
+    def _stated_names(self) -> frozenset[str]:
         """The ids and names that the rows state. They are read only if a name repeats."""
         return frozenset(
-            str(row.get(self.spec.id or _column(row, "id") or _column(row, "name"), "")) for _, row in self._places()
+            str(row.get(self.spec.id or _find_column(row, "id") or _find_column(row, "name"), ""))
+            for _, row in self._iter_rows()
         )
 
 
-def _column(row: Row, name: str) -> str:
+def _find_column(row: Row, name: str) -> str:
     """Return a row's column of this name that is not empty, also in another letter case; empty if there is none."""
-    found = [column for column, value in row.items() if column.lower() == name and value not in (None, "")]
-    return name if name in found else next(iter(found), "")
+    columns = [column for column, value in row.items() if column.lower() == name and value not in (None, "")]
+    return name if name in columns else next(iter(columns), "")
 
 
-def _expression(variable: str, path: Iterable[str]) -> str:
+def _format_expression(variable: str, path: Iterable[str]) -> str:
     """Return the expression of a value in a template, e.g. `person["Home Town"].zip`."""
     parts = (f".{part}" if part.isidentifier() else f"[{json.dumps(part, ensure_ascii=False)}]" for part in path)
     return "".join([variable, *parts])
@@ -286,7 +287,7 @@ def _digest(value: Any) -> bytes:
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).digest()[:16]
 
 
-def _with_portrait(row: Row, columns: Iterable[str], name: str) -> Row:
+def _add_portrait(row: Row, columns: Iterable[str], name: str) -> Row:
     """Return a person's row with a column `portrait`: its columns as `name: value`, one per line.
 
     Args:
@@ -296,12 +297,14 @@ def _with_portrait(row: Row, columns: Iterable[str], name: str) -> Row:
     """
     if PORTRAIT in row:
         return row
-    chosen = list(columns) or [column for column, value in row.items() if column.lower() != "id" or str(value) != name]
-    return {**row, PORTRAIT: "\n".join(f"{column}: {row[column]}" for column in chosen if row[column] != "")}
+    described = list(columns) or [
+        column for column, value in row.items() if column.lower() != "id" or str(value) != name
+    ]
+    return {**row, PORTRAIT: "\n".join(f"{column}: {row[column]}" for column in described if row[column] != "")}
 
 
-def pairs(
-    study: Study, people: Source, tasks: Source | None, draw: Random, note: Callable[[str], None]
+def pair_people_with_tasks(
+    study: Study, people: RowSource, tasks: RowSource | None, draw: Random, note: Callable[[str], None]
 ) -> Iterator[tuple[str, Row, Row]]:
     """Yield a person's name, the person's row and a task's row for each conversation, in the order of the rows.
 
@@ -320,7 +323,7 @@ def pairs(
     seed = draw.getrandbits(64)
     spec = study.tasks
     if tasks is None or spec is None:
-        yield from ((name, _with_portrait(row, study.people.portrait, name), {}) for name, row in people.rows(note))
+        yield from ((name, _add_portrait(row, study.people.portrait, name), {}) for name, row in people.rows(note))
         return
     if spec.zip:
         for person, task in zip_longest(people.rows(note), tasks.rows()):
@@ -329,42 +332,42 @@ def pairs(
                 raise DataError(
                     fewer.place, f"there are fewer {fewer.table} than {more.table}; zip needs equal numbers"
                 )
-            yield person[0], _with_portrait(person[1], study.people.portrait, person[0]), task[1]
+            yield person[0], _add_portrait(person[1], study.people.portrait, person[0]), task[1]
         return
-    errands = [row for _, row in tasks.rows()]
+    task_rows = [row for _, row in tasks.rows()]
     for name, row in people.rows(note):
-        described = _with_portrait(row, study.people.portrait, name)
-        chosen: Iterable[Row] = errands
+        person_row = _add_portrait(row, study.people.portrait, name)
+        assigned: Iterable[Row] = task_rows
         if spec.per_person is not None:
-            if spec.per_person > len(errands):
-                message = f"per_person = {spec.per_person} needs at least that many tasks, got {len(errands)}"
+            if spec.per_person > len(task_rows):
+                message = f"per_person = {spec.per_person} needs at least that many tasks, got {len(task_rows)}"
                 raise DataError(tasks.place, message)
-            drawn = Random(f"{seed} {name} {_digest(row).hex()}").sample(range(len(errands)), spec.per_person)
-            chosen = [errands[place] for place in sorted(drawn)]
-        yield from ((name, described, task) for task in chosen)
+            indexes = Random(f"{seed} {name} {_digest(row).hex()}").sample(range(len(task_rows)), spec.per_person)
+            assigned = [task_rows[place] for place in sorted(indexes)]
+        yield from ((name, person_row, task) for task in assigned)
 
 
-def python_rows(given: Any, table: str) -> list[Any] | Any:
+def convert_rows(values: Any, table: str) -> list[Any] | Any:
     """Return rows that were given as Python values in a form that can be read several times.
 
     Args:
-        given: A list of mappings or texts, a pandas data frame, or a `datasets.Dataset`.
+        values: A list of mappings or texts, a pandas data frame, or a `datasets.Dataset`.
         table: `people` or `tasks`, for error messages.
 
     Raises:
         StudyError: If the value is of another type.
     """
-    if hasattr(given, "itertuples"):
-        given = given.reset_index(drop=given.index.names == [None])  # a named index is a column
-        if not given.columns.is_unique:
-            again = given.columns[given.columns.duplicated()][0]
-            raise StudyError(f"{table}: two columns are named {again!r}; rename one", setting=table)
-        missing = given.isna()
-        types = given.loc[:, missing.any()].convert_dtypes().dtypes  # pandas reads 34 in a column with a gap as 34.0
-        return given.astype(types).astype(object).mask(missing).to_dict("records")
-    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        kind = type(given).__name__
+    if hasattr(values, "itertuples"):
+        values = values.reset_index(drop=values.index.names == [None])  # a named index is a column
+        if not values.columns.is_unique:
+            duplicate = values.columns[values.columns.duplicated()][0]
+            raise StudyError(f"{table}: two columns are named {duplicate!r}; rename one", setting=table)
+        missing = values.isna()
+        types = values.loc[:, missing.any()].convert_dtypes().dtypes  # pandas reads 34 in a column with a gap as 34.0
+        return values.astype(types).astype(object).mask(missing).to_dict("records")
+    if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
+        kind = type(values).__name__
         raise StudyError(
             f"{table} must be a list of rows, a data frame or a file as a pathlib.Path, got {kind}", setting=table
         )
-    return list(given) if isinstance(given, Iterator) else given
+    return list(values) if isinstance(values, Iterator) else values

@@ -40,8 +40,8 @@ STRESS: Mapping[str, str] = {
 """The built-in stress kinds, with the instructions of each."""
 
 MANNER = "manner"
-MEASURED = ("length", "directness", "patience", "corrections")
-TRAIT_FACETS = (*(f"trait_{name}" for name in MEASURED), "stress")
+MEASURED_TRAITS = ("length", "directness", "patience", "corrections")
+TRAIT_FACETS = (*(f"trait_{name}" for name in MEASURED_TRAITS), "stress")
 """The facets of traits by which results are reported."""
 
 UNKNOWN = "unknown"
@@ -50,14 +50,14 @@ UNKNOWN = "unknown"
 LENGTH_UNIT, WORDS, CHARACTERS = "length_unit", "words", "characters"
 """The column of the unit of `length`, and its values; words if it is missing."""
 
-_LEVELS = 3
+_LEVEL_COUNT = 3
 
 
-def _located(spec: str) -> str:
+def _resolve_spec(spec: str) -> str:
     return spec if spec in STRESS else str(Path(spec).expanduser().absolute())
 
 
-TraitsFrom: TypeAlias = Annotated[str, AfterValidator(_located)]
+TraitSpec: TypeAlias = Annotated[str, AfterValidator(_resolve_spec)]
 """A stress kind, or a file or folder of conversations, whose path is made absolute."""
 
 
@@ -84,14 +84,14 @@ class TraitedScenario(Scenario):
         return {name: value for name, value in self.traits.items() if name != MANNER}
 
 
-Traits: TypeAlias = "Callable[[str, Mapping[str, Any]], dict[str, str]]"
+TraitFunction: TypeAlias = "Callable[[str, Mapping[str, Any]], dict[str, str]]"
 """A function that returns the traits of a person, given their name and columns.
 
 It returns the same traits for all scenarios of a person.
 """
 
 
-def traits_of(spec: str, draw: Random, note: Callable[[str], None]) -> Traits:
+def load_traits(spec: str, draw: Random, note: Callable[[str], None]) -> TraitFunction:
     """Return a function that maps a person's name and columns to the person's traits.
 
     Args:
@@ -107,42 +107,46 @@ def traits_of(spec: str, draw: Random, note: Callable[[str], None]) -> Traits:
     if spec in STRESS:
         return lambda _name, _row: {MANNER: STRESS[spec], "stress": spec}
     if spec == COLUMNS:
-        return lambda name, row: {MANNER: described(_columns(name, row))}
-    manners, seed = _manners(Path(spec)), draw.getrandbits(64)
+        return lambda name, row: {MANNER: format_manner(_parse_columns(name, row))}
+    manners, seed = _read_manners(Path(spec)), draw.getrandbits(64)
     note(f"traits of users are drawn from {counted(len(manners), 'conversations')}")
-    levels = {name: _levels([each[name] for each in manners if name in each]) for name in MEASURED}
+    levels = {
+        name: _make_level_function([trait[name] for trait in manners if name in trait]) for name in MEASURED_TRAITS
+    }
 
-    def drawn(name: str, _row: Mapping[str, Any]) -> dict[str, str]:
+    def draw_traits(name: str, _row: Mapping[str, Any]) -> dict[str, str]:
         manner = Random(f"{seed} {name}").choice(manners)
-        known = {each: levels[each](manner[each]) if each in manner else UNKNOWN for each in MEASURED}
-        return {MANNER: described(manner), **{f"trait_{each}": value for each, value in known.items()}}
+        levels_by_trait = {
+            trait: levels[trait](manner[trait]) if trait in manner else UNKNOWN for trait in MEASURED_TRAITS
+        }
+        return {MANNER: format_manner(manner), **{f"trait_{trait}": value for trait, value in levels_by_trait.items()}}
 
-    return drawn
+    return draw_traits
 
 
-def _manners(path: Path) -> list[dict[str, Any]]:
+def _read_manners(path: Path) -> list[dict[str, Any]]:
     """Return the manner of each conversation's user."""
     if not path.exists():
         raise DataError(path, f"there is no such file; give one, or {' or '.join(STRESS)}")
-    found, roles = [], dict[str, None]()
+    manners, roles = [], dict[str, None]()
     for _, row in recorded_talks(path):
         if isinstance(row, DataError):
             raise row
         roles |= dict.fromkeys(line.role for line in row.lines)
         if lines := [line.content for line in row.lines if line.role == USER and line.content.strip()]:
-            found.append(manner_of(lines))
-    if not found:
+            manners.append(measure_manner(lines))
+    if not manners:
         raise DataError(path, f"contains no line of the role {USER!r}; its roles are {', '.join(roles) or 'none'}")
-    return found
+    return manners
 
 
-def _levels(values: Sequence[float]) -> Callable[[float], str]:
+def _make_level_function(values: Sequence[float]) -> Callable[[float], str]:
     """Return a function that maps a value to the third of the given values that contains it, written as a range.
 
     The three thirds contain the lowest, the middle and the highest values.
     """
     ordered = sorted(values)
-    cuts = sorted({ordered[len(ordered) * part // _LEVELS] for part in range(1, _LEVELS)} if ordered else ())
+    cuts = sorted({ordered[len(ordered) * part // _LEVEL_COUNT] for part in range(1, _LEVEL_COUNT)} if ordered else ())
     parts = grouped((bisect_right(cuts, value), value) for value in ordered)
 
     def level(value: float) -> str:
@@ -152,28 +156,28 @@ def _levels(values: Sequence[float]) -> Callable[[float], str]:
     return level
 
 
-def _columns(name: str, row: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_columns(name: str, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the manner that is given in the columns of a person's row."""
-    found: dict[str, Any] = {}
-    for each in MEASURED:
-        if (value := row.get(each, "")) == "":
+    manner: dict[str, Any] = {}
+    for trait in MEASURED_TRAITS:
+        if (value := row.get(trait, "")) == "":
             continue
-        most = 100 if each in ("directness", "corrections") else math.inf
+        maximum = 100 if trait in ("directness", "corrections") else math.inf
         try:
-            found[each] = float(value)
+            manner[trait] = float(value)
         except (TypeError, ValueError):
-            found[each] = math.nan
-        if not 0 <= found[each] <= most or math.isinf(found[each]):
-            bounds = "from 0 to 100" if most == 100 else "of at least 0"
-            raise RecipeError(f"traits of {name}: {each!r} must be a number {bounds}, got {value!r:.60}")
+            manner[trait] = math.nan
+        if not 0 <= manner[trait] <= maximum or math.isinf(manner[trait]):
+            bounds = "from 0 to 100" if maximum == 100 else "of at least 0"
+            raise RecipeError(f"traits of {name}: {trait!r} must be a number {bounds}, got {value!r:.60}")
     if (unit := row.get(LENGTH_UNIT) or WORDS) not in (WORDS, CHARACTERS):
         raise RecipeError(f"traits of {name}: {LENGTH_UNIT!r} must be {WORDS!r} or {CHARACTERS!r}, got {unit!r:.60}")
-    if not found:
-        raise RecipeError(f"traits of {name}: at least one of the columns {', '.join(MEASURED)} is needed")
-    return {**found, LENGTH_UNIT: unit}
+    if not manner:
+        raise RecipeError(f"traits of {name}: at least one of the columns {', '.join(MEASURED_TRAITS)} is needed")
+    return {**manner, LENGTH_UNIT: unit}
 
 
-_OBJECTS = re.compile(
+_OBJECTION = re.compile(
     r"^(?:no\b(?! (?:problem|worries|need|thanks|thank you))|wrong\b|nope\b|wait\b|but i (?:said|asked|wanted)\b)"
     r"|\b(?:(?:that(?:'s| is)|this is) (?:not|wrong|incorrect)|not what i (?:asked|said|wanted|meant)"
     r"|you(?:'re| are) wrong|i (?:said|asked for)|i didn't (?:say|ask|mean)"
@@ -181,33 +185,33 @@ _OBJECTS = re.compile(
 )
 
 
-def share(lines: Sequence[str], holds: Callable[[str], object]) -> float | None:
+def compute_percentage(lines: Sequence[str], condition: Callable[[str], object]) -> float | None:
     """Return the percentage of lines for which a condition is true; `None` without lines."""
-    return 100 * sum(bool(holds(line)) for line in lines) / len(lines) if lines else None
+    return 100 * sum(bool(condition(line)) for line in lines) / len(lines) if lines else None
 
 
-def words_per_line(lines: Sequence[str]) -> float:
+def measure_length(lines: Sequence[str]) -> float:
     """Return the mean number of words per line; each character of Chinese or Japanese counts as a word."""
     return sum(len(split_units(line)) for line in lines) / len(lines)
 
 
-def disclosed(lines: Sequence[str]) -> float | None:
+def measure_directness(lines: Sequence[str]) -> float | None:
     """Return the percentage of all different content words that occur in the first line; `None` for a single line."""
     stop = select_vocabulary([detect_language("\n".join(lines)) or "en"]).stop
     words = [{word for word in split_terms(line) if word not in stop} for line in lines]
-    whole = set().union(*words)
-    return 100 * len(words[0]) / len(whole) if len(words) > 1 and whole else None
+    all_words = set().union(*words)
+    return 100 * len(words[0]) / len(all_words) if len(words) > 1 and all_words else None
 
 
-def pushed_back(lines: Sequence[str]) -> float | None:
+def measure_corrections(lines: Sequence[str]) -> float | None:
     """Return the percentage of lines after the first that object to the other side; `None` for a single line.
 
     Objections are recognised by English phrases.
     """
-    return share(lines[1:], lambda line: _OBJECTS.search(normalize(line)))
+    return compute_percentage(lines[1:], lambda line: _OBJECTION.search(normalize(line)))
 
 
-def manner_of(lines: Sequence[str]) -> dict[str, Any]:
+def measure_manner(lines: Sequence[str]) -> dict[str, Any]:
     """Return the manner of a user, measured in the user's lines of a conversation.
 
     Args:
@@ -222,20 +226,20 @@ def manner_of(lines: Sequence[str]) -> dict[str, Any]:
     """
     text = "\n".join(lines)
     has_words = not is_written_in(UNSPLIT_SCRIPTS, text)
-    found = {
-        "length": words_per_line(lines) if has_words else None,
-        "directness": disclosed(lines) if has_words else None,
+    values = {
+        "length": measure_length(lines) if has_words else None,
+        "directness": measure_directness(lines) if has_words else None,
         "patience": float(len(lines)),
-        "corrections": pushed_back(lines) if may_be_english(text) else None,
+        "corrections": measure_corrections(lines) if may_be_english(text) else None,
     }
-    known: dict[str, Any] = {name: round(value, 1) for name, value in found.items() if value is not None}
+    manner: dict[str, Any] = {name: round(value, 1) for name, value in values.items() if value is not None}
     units = split_units(text)
     if 2 * sum(re.fullmatch(CHARACTER, unit) is not None for unit in units) > len(units):
-        known[LENGTH_UNIT] = CHARACTERS
-    return known
+        manner[LENGTH_UNIT] = CHARACTERS
+    return manner
 
 
-def described(manner: Mapping[str, Any]) -> str:
+def format_manner(manner: Mapping[str, Any]) -> str:
     """Return a manner as instructions for a simulated user, one per line."""
     unit = manner.get(LENGTH_UNIT, WORDS)
     return "\n".join(instruction(manner[name], unit) for name, instruction in _INSTRUCTIONS.items() if name in manner)

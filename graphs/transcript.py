@@ -18,8 +18,8 @@ from dialoom.prompts import Utterance
 from . import DialogueState, Facet, Facts, Graph, Line, Outcome, RecipeError, Scene, Stage, Turns, Update, node
 from .conversation import speaker_of, to_messages
 from .outcome import SYSTEM
-from .scenario import LONGEST_LABEL
-from .simulation import SimulatedTalk, Simulation, SimulationOptions, simulation
+from .scenario import MAX_LABEL_CHARACTERS
+from .simulation import SimulatedTalk, Simulation, SimulationOptions, build_simulation
 from .study import ASSISTANT, USER, Study
 from .transcript_rows import (
     LABEL,
@@ -57,7 +57,9 @@ class Transcript(SimulatedTalk):
     @property
     def label(self) -> str:
         """The conversation's id in its file; if there is none, the beginning of the user's first line."""
-        return (self.name or next((line.content for line in self.lines if line.role == USER), ""))[:LONGEST_LABEL]
+        return (self.name or next((line.content for line in self.lines if line.role == USER), ""))[
+            :MAX_LABEL_CHARACTERS
+        ]
 
     def facets(self) -> dict[str, Any]:
         """Return the short values of the conversation's row, with the user's identity as `person` if it is known."""
@@ -139,16 +141,16 @@ class Transcripts(Simulation):
         from langgraph.graph import END, START, StateGraph  # slow to import, and not needed to read a run
 
         builder = StateGraph(_TranscriptState, context_schema=Stage)
-        builder.add_node(RECORDED, node(_repeat))
-        ways = [RECORDED, *self.turns.roles, END]
-        builder.add_conditional_edges(START, _after(self.turns, END), ways)
-        builder.add_conditional_edges(RECORDED, _after(self.turns, END), ways)
+        builder.add_node(RECORDED, node(_replay_line))
+        targets = [RECORDED, *self.turns.roles, END]
+        builder.add_conditional_edges(START, _make_router(self.turns, END), targets)
+        builder.add_conditional_edges(RECORDED, _make_router(self.turns, END), targets)
         for role in self.turns.roles:
-            builder.add_node(role, node(self._continued(role)))
-            builder.add_conditional_edges(role, _after(self.turns, END), ways)
+            builder.add_node(role, node(self._make_role_node(role)))
+            builder.add_conditional_edges(role, _make_router(self.turns, END), targets)
         return builder
 
-    def recorded(self, scenario: Transcript) -> Outcome:
+    def recorded_outcome(self, scenario: Transcript) -> Outcome:
         """Return the outcome of a recording, as the graph would compute it."""
         turns = sum(line.role == self.turns.order[-1] and not line.tool_calls for line in scenario.lines)
         return Outcome(messages=scenario.lines, ended_by=scenario.ended_by, counts={f"{self.turns.unit}s": turns})
@@ -163,15 +165,15 @@ class Transcripts(Simulation):
             messages = [message for message in messages if speaker_of(message) != SYSTEM]
         return super().heard(role, messages)
 
-    def _continued(self, role: str) -> Callable[[DialogueState, Scene], Awaitable[Update]]:
+    def _make_role_node(self, role: str) -> Callable[[DialogueState, Scene], Awaitable[Update]]:
         """Return the node of a role. It replays the recording or, on a fork, asks the role."""
         speak = self.speaker(role)
 
-        async def continued(state: DialogueState, scene: Scene) -> Update:
-            return {**await speak(state, scene), "upcoming": ""} if scene.is_fork else await _repeat(state, scene)
+        async def run(state: DialogueState, scene: Scene) -> Update:
+            return {**await speak(state, scene), "upcoming": ""} if scene.is_fork else await _replay_line(state, scene)
 
-        continued.__name__ = role
-        return continued
+        run.__name__ = role
+        return run
 
 
 class _TranscriptState(DialogueState, total=False):
@@ -184,18 +186,18 @@ class _TranscriptState(DialogueState, total=False):
     upcoming: str
 
 
-async def _repeat(state: DialogueState, scene: Scene) -> Update:
+async def _replay_line(state: DialogueState, scene: Scene) -> Update:
     """Add the next recorded line."""
-    lines, place = scene.scenario.lines, len(state["messages"])
-    if place >= len(lines):
+    lines, index = scene.scenario.lines, len(state["messages"])
+    if index >= len(lines):
         return {"ended_by": scene.scenario.ended_by}
-    after = place + 1
-    ended = {"ended_by": scene.scenario.ended_by} if after == len(lines) else {}
-    upcoming = "" if ended else lines[after].role
-    return {"messages": to_messages(lines[:after])[place:], "upcoming": upcoming, **ended}
+    next_index = index + 1
+    ended = {"ended_by": scene.scenario.ended_by} if next_index == len(lines) else {}
+    upcoming = "" if ended else lines[next_index].role
+    return {"messages": to_messages(lines[:next_index])[index:], "upcoming": upcoming, **ended}
 
 
-def _after(turns: Turns, end: str) -> Callable[[Any], Awaitable[str]]:
+def _make_router(turns: Turns, end: str) -> Callable[[Any], Awaitable[str]]:
     async def after_line(state: Any) -> str:
         if state["ended_by"]:
             return end
@@ -207,13 +209,13 @@ def _after(turns: Turns, end: str) -> Callable[[Any], Awaitable[str]]:
     return after_line
 
 
-def transcripts_of(path: Path, reader: Reader | None = None) -> Iterator[tuple[int, Transcript | DataError]]:
+def read_transcripts(path: Path, reader: Reader | None = None) -> Iterator[tuple[int, Transcript | DataError]]:
     """Yield the conversations of a file or folder as scenarios; see `recorded_talks`."""
     for number, found in recorded_talks(path, reader):
-        yield number, found if isinstance(found, DataError) else _transcript(found)
+        yield number, found if isinstance(found, DataError) else _build_transcript(found)
 
 
-def _transcript(talk: RecordedTalk) -> Transcript:
+def _build_transcript(talk: RecordedTalk) -> Transcript:
     return Transcript(**vars(talk))
 
 
@@ -231,7 +233,7 @@ class LabelledRow(NamedTuple):
     labels: Mapping[str, Any]
 
 
-def labelled_rows(path: Path) -> Iterator[LabelledRow]:
+def read_labelled_rows(path: Path) -> Iterator[LabelledRow]:
     """Yield the conversations in a file or folder that hold people's labels.
 
     Raises:
@@ -244,11 +246,11 @@ def labelled_rows(path: Path) -> Iterator[LabelledRow]:
                 if "" in labels:
                     raise DataError(file, f"a key {LABEL!r} has no annotator's name; rename it to {LABEL}NAME", number)
                 if labels:
-                    yield LabelledRow(_transcript(recorded_talk(row, file, number)).id, number, labels)
+                    yield LabelledRow(_build_transcript(recorded_talk(row, file, number)).id, number, labels)
 
 
-def transcripts(study: Study | None = None, folders: tuple[str, ...] = ()) -> Transcripts:
+def build_transcripts(study: Study | None = None, folders: tuple[str, ...] = ()) -> Transcripts:
     """Return the recipe of transcripts, with the judges, checks and briefs of a study."""
-    found = simulation(study or Study(name=TRANSCRIPT), folders, base=Transcripts)
-    assert isinstance(found, Transcripts)
-    return found
+    recipe = build_simulation(study or Study(name=TRANSCRIPT), folders, base=Transcripts)
+    assert isinstance(recipe, Transcripts)
+    return recipe

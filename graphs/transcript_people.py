@@ -20,11 +20,11 @@ from .judge import Graph
 from .outcome import USER, Episode, Line, Outcome
 from .personal_data import masker
 from .recipe import AbsolutePath, RecipeError, RecipeOptions
-from .scenario import LONGEST_LABEL, Scenario
+from .scenario import MAX_LABEL_CHARACTERS, Scenario
 from .stage import Scene, Update
 from .study import ASSISTANT
 from .tables.table import Cell, Outline, Span, Table
-from .traits import manner_of
+from .traits import measure_manner
 from .transcript_rows import RecordedTalk, files_of, recorded_talks
 
 PROMPT = "transcript_people/infer"
@@ -64,7 +64,7 @@ class RecordedUser(Scenario):
     @property
     def label(self) -> str:
         """The conversation's id in its file; if there is none, the beginning of the user's first line."""
-        return (self.name or self.user_lines[0])[:LONGEST_LABEL]
+        return (self.name or self.user_lines[0])[:MAX_LABEL_CHARACTERS]
 
     @property
     def user_lines(self) -> list[str]:
@@ -163,7 +163,7 @@ class TranscriptPeople(GenerationRecipe):
                 **found,
                 "opening": lines[0],
                 "opens": next(line.role for line in scenario.lines),
-                "manner": manner_of(lines),
+                "manner": measure_manner(lines),
             },
         )
 

@@ -19,8 +19,8 @@ from langgraph.runtime import RunControl
 from dialoom.graphs import Judgement, Outcome, Recipe, Stage, WithFacets
 from dialoom.graphs.built_in_environments import load_remote_tools, mcp_connections
 from dialoom.graphs.judge import Graph
-from dialoom.graphs.outcome import EARLIER_ATTEMPTS, USER, numbers_of
-from dialoom.graphs.recipe import completed, finished
+from dialoom.graphs.outcome import EARLIER_ATTEMPTS, USER, parse_episode_numbers
+from dialoom.graphs.recipe import build_outcome, complete_outcome
 from dialoom.roles import BudgetError, Cast, DrainedError
 from dialoom.roles.errors import StateLostError
 from dialoom.roles.gateway.availability import ProviderEvent, ProviderLost
@@ -320,7 +320,7 @@ class Engine:
                 return dict(snapshot.values)
         stage = Stage(
             work.scenario,
-            self._users[numbers_of(work.id)[1] - 1],
+            self._users[parse_episode_numbers(work.id)[1] - 1],
             work.thread,
             self._store.config.seed,
             work.sample,
@@ -372,8 +372,10 @@ class Engine:
         """Return the outcome derived from a state, with its faults if the scenario was played and not only judged."""
         if isinstance(work, JudgeWork):
             judgements = tuple(Judgement.model_validate(value) for value in state.get("judgements", []))
-            return completed(self._recipe, work.scenario, work.outcome.model_copy(update={"judgements": judgements}))
-        outcome = finished(self._recipe, work.scenario, state, failed)
+            return complete_outcome(
+                self._recipe, work.scenario, work.outcome.model_copy(update={"judgements": judgements})
+            )
+        outcome = build_outcome(self._recipe, work.scenario, state, failed)
         if self._is_stateful and work.sample:
             outcome = outcome.model_copy(update={"counts": {**outcome.counts, EARLIER_ATTEMPTS: work.sample}})
         return self._store.gate.add_faults(work.scenario, outcome)
@@ -402,7 +404,7 @@ def build_session(store: RunFile, recipe: Recipe, work: Work, branch: str = MAIN
     """
     facet = WithFacets.of(recipe).split_facet
     person = work.scenario.facets().get(facet, work.scenario.id) if facet else work.scenario.id
-    trial, user = numbers_of(work.id)
+    trial, user = parse_episode_numbers(work.id)
     # A player must not remember the same person from another trial.
     trial_key = (trial,) if user == 1 else (trial, user)
     number = work.sample if sample is None and isinstance(work, PlayWork) else sample or 0

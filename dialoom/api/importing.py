@@ -12,9 +12,9 @@ from typing import Literal, Unpack
 from dialoom.errors import Advice
 from dialoom.graphs.conversation import TOOL
 from dialoom.graphs.outcome import SYSTEM, USER, Outcome
-from dialoom.graphs.recipe import completed
+from dialoom.graphs.recipe import complete_outcome
 from dialoom.graphs.study import ASSISTANT, FileFunction, read_study
-from dialoom.graphs.transcript import Transcript, Transcripts, transcripts, transcripts_of
+from dialoom.graphs.transcript import Transcript, Transcripts, build_transcripts, read_transcripts
 from dialoom.graphs.transcript_rows import SUFFIXES, Reader
 from dialoom.inputs import DataError
 from dialoom.runs.configuration.recipes import is_file_spec
@@ -158,7 +158,7 @@ def _checked(
         StoppedError: If the check was stopped.
     """
     count, first, roles = 0, list[DataError](), set[str]()
-    for _, found in transcripts_of(source, reader):
+    for _, found in read_transcripts(source, reader):
         if is_stopped():
             raise StoppedError("stopped during the check of the rows; nothing was imported")
         if isinstance(found, DataError):
@@ -182,14 +182,14 @@ def _checked(
 @contextlib.contextmanager
 def _opened(path: Path, study: PathLike | None, roles: set[str], settings: PlaySettings) -> Iterator[RunStore]:
     """Open the run for writing; it is created and planned if it does not exist."""
-    given = None if study is None else transcripts(read_study(Path(study), is_played=False))
+    given = None if study is None else build_transcripts(read_study(Path(study), is_played=False))
     if path.exists():
         store = RunStore(path)
     else:
         if given is not None:
             given.check_roles(sorted(roles))
         settings["options"] = {"judge": False}  # imported conversations are judged later
-        new = resolve(given or transcripts(), False, **settings)
+        new = resolve(given or build_transcripts(), False, **settings)
         store = RunStore.create(path, new.config, prepare(new.recipe, new.config), recipe=new.recipe)
         store.trust_specified(cast_references(new.config.models))
     with store:
@@ -216,7 +216,7 @@ def _add(
         imported.known += len(waiting) - added
         waiting.clear()
 
-    for _, found in transcripts_of(source, reader):
+    for _, found in read_transcripts(source, reader):
         if is_stopped():
             imported.is_complete = False
             break
@@ -231,7 +231,9 @@ def _add(
             imported.known += 1
             continue
         recipe.check_columns(found.facets())
-        waiting.append((found, store.gate.add_faults(found, completed(recipe, found, recipe.recorded(found)))))
+        waiting.append(
+            (found, store.gate.add_faults(found, complete_outcome(recipe, found, recipe.recorded_outcome(found))))
+        )
         if len(waiting) == _AT_ONCE:
             write()
     write()

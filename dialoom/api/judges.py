@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from dialoom.graphs import Recipe, WithJudging, WithRoles, stream
 from dialoom.graphs.outcome import USER, scenario_of
-from dialoom.graphs.recipe import is_to_judge
+from dialoom.graphs.recipe import is_judgeable
 from dialoom.graphs.transcript import Transcripts
 from dialoom.graphs.transcript_rows import TRANSCRIPT
 from dialoom.roles.binding import OBJECT_PREFIX, Bindings, ModelBinding, bind
@@ -42,7 +42,7 @@ def drawn_to_judge(run: RunFile, sample: int | None, where: str | None) -> froze
     found = [
         each.id
         for each in select_episodes(run, None, where)
-        if each.state == "done" and is_to_judge(recipe, run.scenario(recipe, run.resolve(each.id)), each.outcome)
+        if each.state == "done" and is_judgeable(recipe, run.scenario(recipe, run.resolve(each.id)), each.outcome)
     ]
     if not found:
         raise RunError(f"{run.path} has no scenarios to judge" + (f" where {where}" if where else ""))
@@ -68,7 +68,7 @@ def check_columns(run: RunFile, study: Transcripts | None, only: Collection[int]
         talks: Iterable[Any] = (
             run.scenario(recipe, each) for each in run.positions("done") if only is None or each in only
         )
-        (study or recipe).check_judged((talk, recipe.recorded(talk)) for talk in talks)
+        (study or recipe).check_rubric_columns((talk, recipe.recorded_outcome(talk)) for talk in talks)
 
 
 Seats: TypeAlias = "tuple[ModelLike | None, dict[str, ModelLike]]"

@@ -276,7 +276,7 @@ def check_study(store: RunStore, tell: Callable[[Event], None]) -> None:
     if stored is None or path is None or not Path(path).is_file():
         return
     with contextlib.suppress(DialoomError):
-        if read_study(Path(path)).plain() != stored:
+        if read_study(Path(path)).to_dict() != stored:
             tell(
                 Notice(
                     f"{path} has changed since {store.path} was created; the study stored in the run is used. To score "
@@ -313,13 +313,13 @@ def take_study(store: RunStore, recipe: Transcripts | None, roles: Iterable[str]
     if recipe is None:
         return
     check_transcripts(store)
-    if recipe.study.plain() == store.config.study:
+    if recipe.study.to_dict() == store.config.study:
         return
     recipe.check_columns({column for facets in store.planned_facets() for column in facets})
     recipe.check_roles(chain(roles, (line.role for each in store.episodes() for line in each.outcome.messages)))
     named = recipe_references(store.config.recipe, recipe=recipe)
     config = store.config.model_copy(
-        update={"study": recipe.study.plain(), "code": {**store.config.code, **code_hashes(named)}}
+        update={"study": recipe.study.to_dict(), "code": {**store.config.code, **code_hashes(named)}}
     )
     store.trust_specified(named)
     store.take_study(config, prepare(recipe, config))

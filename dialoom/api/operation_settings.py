@@ -162,7 +162,7 @@ def resolve(recipe: RecipeLike, is_played: bool, **settings: Unpack[PlaySettings
         on_user_fault=given["on_user_fault"],
         code=code_hashes([*recipe_references(spec, recipe=found), *named]),
         prompts=given["prompts"],
-        study=found.study.plain() if isinstance(found, Simulation) else None,
+        study=found.study.to_dict() if isinstance(found, Simulation) else None,
     )
     policy = call_policy(part(CallSettings, given), RunLimits(), bindings.objects, found.roles)
     if is_played:  # checked before the prices, which need the slow import of LiteLLM

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from dialoom.graphs.capabilities import WithExports, WithJudging
 from dialoom.graphs.recipe import Review
 from dialoom.graphs.study import read_study
-from dialoom.graphs.transcript import transcripts
+from dialoom.graphs.transcript import build_transcripts
 from dialoom.outputs import OutputError
 from dialoom.roles.binding import bind
 from dialoom.runs.configuration.recipes import find_recipe, parsed_options
@@ -331,7 +331,7 @@ async def ajudge(
         BindingError, CacheError: If a setting is wrong; the message names it.
     """
     checked(JudgeSettings, settings)
-    study = None if judges is None else transcripts(read_study(Path(judges), is_played=False))
+    study = None if judges is None else build_transcripts(read_study(Path(judges), is_played=False))
     calls = part(CallSettings, settings)
     with reopened_to_judge(path, recipe, calls) as store, taken_study(store, study):
         judge, ended = store.recipe, None
@@ -364,8 +364,8 @@ async def areview(
     """Find faults in a run's finished conversations: by the current rules, and by a reviewer if one is given.
 
     The rules make no model calls, and the faults that they find replace those stored in the run. A reviewer is asked
-    about faults that rules cannot detect (`dialoom.graphs.recipe.REVIEWED`); its verdicts are stored as a separate set
-    of judgements.
+    about faults that rules cannot detect (`dialoom.graphs.recipe.REVIEWED_FAULTS`); its verdicts are stored as a
+    separate set of judgements.
 
     Example:
         >>> run = dialoom.review("run.db")  # by rules; models={"reviewer": "openai/gpt-4o"} also asks a model

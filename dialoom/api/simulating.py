@@ -12,9 +12,9 @@ from typing import Any, Literal, Unpack
 from pydantic import ValidationError
 
 from dialoom.graphs import Check, Environment, Judge
-from dialoom.graphs.simulation import Simulation, content_of, simulation
+from dialoom.graphs.simulation import Simulation, build_simulation, hash_rows
 from dialoom.graphs.study import GIVES_UP, SATISFIED, JudgeTable, Study
-from dialoom.graphs.study_rows import python_rows
+from dialoom.graphs.study_rows import convert_rows
 from dialoom.grouping import grouped
 from dialoom.personas.rows import plain_row
 from dialoom.roles.fingerprints import fingerprint
@@ -166,9 +166,9 @@ class _Given:
         """Return the rows of an argument of `simulate`."""
         if isinstance(given, os.PathLike):
             return cls(None, {"file": os.fspath(given)}, "")
-        rows = python_rows(given, table)
+        rows = convert_rows(given, table)
         plain = (plain_row(row, text, table, number) for number, row in enumerate(rows, start=1))
-        return cls(rows, {}, content_of(plain))
+        return cls(rows, {}, hash_rows(plain))
 
 
 def _recipe(
@@ -217,7 +217,7 @@ def _recipe(
         "check": [{name: getattr(each, name) for name in _CHECKED} for each in made],
         "folder": str(Path.cwd()) if any(each and each.source for each in (persons, errands)) or begins else "",
         "content": persons.content + ("" if errands is None else errands.content),
-        "given": codes | {name: content_of(found) for name, found in of_judges.items()},
+        "given": codes | {name: hash_rows(found) for name, found in of_judges.items()},
     }
     try:
         study = Study.model_validate(values)
@@ -242,7 +242,7 @@ def _recipe(
         must = f": {requirement}" if problem["type"] == "value_error" else f" must be {requirement}"
         raise RunError(f"{name}{must}, got {problem['input']!r:.60}", setting=name.partition(":")[0]) from error
     given = None if errands is None else errands.rows
-    return simulation(study, people=persons.rows, tasks=given, judges=judges, functions=functions)
+    return build_simulation(study, people=persons.rows, tasks=given, judges=judges, functions=functions)
 
 
 _CHECKED = [each.name for each in fields(Check) if each.name != "function"]
@@ -286,7 +286,7 @@ def _check_same(path: Path, recipe: Simulation, settings: PlaySettings) -> None:
     """Raise an error if the existing run has different rows, settings, functions or models."""
     with RunFile(path) as run:
         config = run.config
-    if config.study != (study := recipe.study.plain()):
+    if config.study != (study := recipe.study.to_dict()):
         was = (config.study or {}).get("given", {})
         changed = [name for name, code in study.get("given", {}).items() if was.get(name, code) != code]
         others = f"other code of {', '.join(changed)}" if changed else "other rows, prompts, turns, judges or checks"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from dialoom.graphs import Table, WithJudging
-from dialoom.graphs.transcript import labelled_rows
+from dialoom.graphs.transcript import read_labelled_rows
 from dialoom.graphs.transcript_rows import LABEL
 from dialoom.grouping import grouped
 from dialoom.inputs import DataError, is_sqlite
@@ -147,7 +147,7 @@ def _given_labels(source: Path, is_run: bool, judges: PathLike | None, labels: P
         raise RunError("judges is missing: give the study whose judges are to be tried", setting="judges")
     if labels is not None or is_run:
         return read_labels(default_labels_path(source) if labels is None else Path(labels))
-    if next(labelled_rows(source), None) is None:
+    if next(read_labelled_rows(source), None) is None:
         raise DataError(
             source, f'no row has a label; add labels to the rows under "{LABEL}NAME", or give a labels file'
         )
@@ -175,7 +175,7 @@ def _check_labels(source: Path, run: RunFile) -> None:
 
     scales = Scales(WithJudging.of(run.recipe).scales)
     metrics = [metric for judge in WithJudging.of(run.recipe).judges for metric in judge.metrics]
-    for row in labelled_rows(source):
+    for row in read_labelled_rows(source):
         for name, given in row.labels.items():
             for key, label in (given if isinstance(given, Mapping) else {}).items():
                 if (metric := key.partition("/")[0]) not in metrics:
@@ -198,7 +198,7 @@ def _labels_in(source: Path, run: RunFile, judging: str) -> Labels:
     """
     from dialoom.runs.agreement.labels import LabelRow, Labels
 
-    rows = [*labelled_rows(source)]
+    rows = [*read_labelled_rows(source)]
     annotators = tuple(dict.fromkeys(name for row in rows for name in row.labels))
     judging_of = WithJudging.of(run.recipe)
     checks = {check.metric for check in judging_of.checks}

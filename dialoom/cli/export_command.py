@@ -27,12 +27,12 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     flags: Flags = {}
     text = "Write a run's finished scenarios in plan order, for other programs."
     if recipe is not None:
-        from dialoom.graphs.training_rows import exporters  # slow to import, and most commands need none
+        from dialoom.graphs.training_rows import build_exporters  # slow to import, and most commands need none
         from dialoom.runs.export import formats
 
         text += "\n\nFormats of this run: " + "; ".join(f"{name} ({what})" for name, what in formats(recipe).items())
         # The options of all formats; the command checks later whether its format has the given options.
-        for exporter in exporters(recipe).values():
+        for exporter in build_exporters(recipe).values():
             if exporter.options is not None:
                 flags = {**flags_of(exporter.options), **flags}
     app.command("export", help=text, epilog=OF_LOOKING, context_settings=settings)(with_flags(_export, flags))

@@ -15,7 +15,7 @@ from dialoom.api.importing import Imported
 from dialoom.api.operation_settings import CallSettings
 from dialoom.api.run import RunReader
 from dialoom.graphs import Episode, Recipe
-from dialoom.graphs.traits import MEASURED
+from dialoom.graphs.traits import MEASURED_TRAITS
 from dialoom.outputs import folder_output, json_line
 from dialoom.text import counted
 
@@ -100,7 +100,7 @@ def _person(episode: Episode) -> dict[str, Any]:
         "id": episode.id,
         "description": " ".join(_statements(episode, "person")),
         "traits": "; ".join(_statements(episode, "traits")),
-        **dict.fromkeys(MEASURED, ""),
+        **dict.fromkeys(MEASURED_TRAITS, ""),
         **episode.outcome.details["manner"],
     }
 

@@ -265,7 +265,7 @@ def _pairs(episode: Episode, *_: Any, options: PairOptions, rows: Callable[[Prom
     for each in filter(options.take, rounds):
         lines = conversation(rounds, each["path"])
         prompt: Prompt = [{"role": line["speaker"], "content": line["content"]} for line in lines]
-        yield from rows(options.applied([*prompt, {"role": "user", "content": each["user"]}]), each)
+        yield from rows(options.apply([*prompt, {"role": "user", "content": each["user"]}]), each)
 
 
 def _finished(episode: Episode) -> list[Round]:

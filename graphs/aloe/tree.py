@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from dialoom.graphs import AbsolutePath, Case, Judge, Judgement, Line, Outcome, RecipeOptions, Scenario
-from dialoom.graphs.outcome import by_subject
+from dialoom.graphs.outcome import index_by_subject
 from dialoom.personas.pools import Persona, combined, read_personas, shipped_seeds
 from dialoom.prompts import Utterance
 
@@ -219,7 +219,7 @@ def with_verdicts(rounds: Iterable[Round], judgements: Iterable[Judgement]) -> l
         judgements: Judgements of `PAIR`; a round without one gets `None`.
     """
     words = {text: name for name, text in NAMED.items()}
-    found, seen, made = by_subject(judgements), Counter[int](), list[Round]()
+    found, seen, made = index_by_subject(judgements), Counter[int](), list[Round]()
     for done in rounds:  # the judge compares them in this order
         seen[turn := len(done["path"]) + 1] += 1
         each = found.get((PAIR.metric, PAIR.target, turn, seen[turn]))

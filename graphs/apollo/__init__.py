@@ -20,7 +20,7 @@ from dialoom.graphs.capabilities import (
     WithReport,
 )
 from dialoom.graphs.check import Check
-from dialoom.graphs.embedding import EmbeddingRecipe, embedder_here
+from dialoom.graphs.embedding import EmbeddingRecipe, find_local_embedder
 from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.judge import Case, Graph, Judge
 from dialoom.graphs.outcome import Judgement, Line, Outcome
@@ -186,7 +186,7 @@ class Apollo(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, Wit
         Nothing is drawn here: all draws were made when the source was built.
         """
         if self.embeds(options):
-            embedder_here(options.embedder)
+            find_local_embedder(options.embedder)
         return samples(options, note)
 
     def graph(self, options: ApolloOptions) -> Graph:

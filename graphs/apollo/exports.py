@@ -68,7 +68,7 @@ def grpo_rows(
     Objects that differ between rows are JSON text. A step expects one call, except the last one: there the agent should
     say that it has finished.
     """
-    messages, gold = options.applied(right_dialogue(episode, scenario, prompts)), scenario.pair.calls()
+    messages, gold = options.apply(right_dialogue(episode, scenario, prompts)), scenario.pair.calls()
     start = len(messages) - (2 * len(gold) + 1)  # each call with its output, and the final message
     is_step = options.rows == "step"
     for step in range(len(gold) + 1 if is_step else 1):
@@ -91,7 +91,7 @@ def sft_rows(
     episode: Episode, scenario: ApolloScenario, prompts: PromptLibrary, _: Any, *, options: RolloutOptions
 ) -> Rows:
     """Yield the gold dialogue as one row of `messages`, or as rows in TRL's prompt-completion form, one per turn."""
-    messages = options.applied(right_dialogue(episode, scenario, prompts))
+    messages = options.apply(right_dialogue(episode, scenario, prompts))
     if options.rows == "episode":
         yield {"messages": messages, **scenario.facets()}
         return

@@ -18,7 +18,7 @@ from langchain_core.messages import BaseMessage, ToolMessage
 
 from dialoom.graphs import Line, Outcome, RecipeError, Scene, Update
 from dialoom.graphs.conversation import acted, append_messages, said, tool_said, utterances
-from dialoom.graphs.embedding import embedded_rows, highest
+from dialoom.graphs.embedding import embed_as_rows, find_highest
 from dialoom.inputs import Frozen
 from dialoom.personas.apollo import TOOLS, CallScores, World, compare, execute
 from dialoom.personas.apollo.scores import responses_text
@@ -280,9 +280,9 @@ async def _noted(scenario: ApolloScenario, scene: Scene) -> tuple[list[dict[str,
 async def _nearest(scenario: ApolloScenario, scene: Scene) -> list[int]:
     """Return the numbers of the sessions whose embeddings are most similar to the request's, in ascending order."""
     texts = ["\n".join(session.lines) for session in scenario.history.values()]
-    request = await embedded_rows([scenario.pair.query], scene, scenario.played.embedder)
-    sessions = await embedded_rows(texts, scene, scenario.played.embedder)
-    return sorted(place + 1 for place in highest(sessions @ request[0], RETRIEVED))
+    request = await embed_as_rows([scenario.pair.query], scene, scenario.played.embedder)
+    sessions = await embed_as_rows(texts, scene, scenario.played.embedder)
+    return sorted(place + 1 for place in find_highest(sessions @ request[0], RETRIEVED))
 
 
 def _as_text(messages: Sequence[BaseMessage]) -> list[Utterance]:

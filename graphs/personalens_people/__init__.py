@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from dialoom.graphs import Episode, Exporter, FileItem, Graph, Outcome, Outline, RecipeError, Shared, Span, Table, Talk
-from dialoom.graphs.embedding import EmbeddingRecipe, embedder_here
+from dialoom.graphs.embedding import EmbeddingRecipe, find_local_embedder
 from dialoom.graphs.generation import GenerationRecipe, Loop, Note, NoteTally, generation_graph, unwritten
 from dialoom.graphs.tables.pivot import Column, Pivot, count, mean, share, tabulate
 from dialoom.personas import Demographics, Situation, Task
@@ -217,7 +217,7 @@ class PersonaLensPeople(GenerationRecipe, EmbeddingRecipe):
 
         If the number of people is increased, the first people stay the same.
         """
-        embedder_here(options.embedder)
+        find_local_embedder(options.embedder)
         domains = Shared(_usable(options))
         chosen = options.model_dump(include=_AS_CHOSEN)
         drawn = read_demographics(options.demographics).people(draw)

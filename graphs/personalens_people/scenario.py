@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, StringConstraints, field_validator, model_validator
 
 from dialoom.graphs import AbsolutePath, EmbedderName, RecipeOptions, Shared
-from dialoom.graphs.embedding import EmbeddedScenario
+from dialoom.graphs.embedding import EmbeddingScenario
 from dialoom.inputs import Frozen
 from dialoom.personas import EMBEDDERS, Demographics, Situation
 from dialoom.personas.profile import DomainSchema, is_withheld
@@ -49,7 +49,7 @@ class PeopleOptions(RecipeOptions):
         return self
 
 
-class PersonScenario(EmbeddedScenario):
+class PersonScenario(EmbeddingScenario):
     """A person, with everything needed to write the person's data, so that a started run does not read files again.
 
     Attributes:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from dialoom.graphs import Scene, Update, ask_each, joined
-from dialoom.graphs.embedding import embedded
+from dialoom.graphs.embedding import embed_texts
 from dialoom.graphs.generation import (
     GenerationState,
     Note,
@@ -14,7 +14,7 @@ from dialoom.graphs.generation import (
     Problems,
     due,
     earlier,
-    folded,
+    normalize_text,
     problem,
     reviewed,
     rule,
@@ -152,7 +152,7 @@ async def verify(state: PersonState, scene: Scene[PersonScenario]) -> Update:
             scene, "personalens_people/summary-check", inputs
         )
         for name, reply in replies.items():
-            if reply is None or not all(folded(each) in folded(texts[name]) for each in reply.passages):
+            if reply is None or not all(normalize_text(each) in normalize_text(texts[name]) for each in reply.passages):
                 found[name] = problem("summary", _JUDGE_UNPARSED, result="unparsed")
             elif reply.passages:
                 why = f"this tells of preferences that the person does not have: {'; '.join(reply.passages)}"
@@ -210,7 +210,7 @@ async def situate(state: PersonState, scene: Scene[PersonScenario]) -> Update:
 
 async def embed(state: PersonState, scene: Scene) -> Update:
     """Embed the person's preferences. The graph has this node only if embedding is not cheap."""
-    (vector,) = await embedded([liked(state["preferences"])], scene, scene.scenario.embedder)
+    (vector,) = await embed_texts([liked(state["preferences"])], scene, scene.scenario.embedder)
     return {"vector": packed(vector)}
 
 

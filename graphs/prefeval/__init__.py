@@ -25,7 +25,7 @@ from dialoom.graphs.capabilities import (
     WithReport,
 )
 from dialoom.graphs.conversation import joined
-from dialoom.graphs.embedding import EmbeddingRecipe, embedded_rows, embedder_here, highest
+from dialoom.graphs.embedding import EmbeddingRecipe, embed_as_rows, find_highest, find_local_embedder
 from dialoom.graphs.gate.talk import GateLine, Talk
 from dialoom.graphs.judge import Graph, Judge, add_judges
 from dialoom.graphs.outcome import Judgement, Line, Outcome
@@ -117,14 +117,14 @@ async def retrieve(state: ItemState, scene: Scene[PrefEvalScenario]) -> Update:
     lines = preceding(scenario, state["replies"], state["position"])
     pool = {id(line): place for place, line in enumerate(scenario.distractors.value)}
     own = [line.content for line in lines if id(line) not in pool]
-    shared = await embedded_rows([line.content for line in scenario.distractors.value], scene, scenario.embedder)
-    others = await embedded_rows([scenario.pair.question, *own], scene, scenario.embedder)
+    shared = await embed_as_rows([line.content for line in scenario.distractors.value], scene, scenario.embedder)
+    others = await embed_as_rows([scenario.pair.question, *own], scene, scenario.embedder)
     scores = np.empty(len(lines))
     scores[[place for place, line in enumerate(lines) if id(line) not in pool]] = others[1:] @ others[0]
     if len(shared):
         known = [(place, pool[id(line)]) for place, line in enumerate(lines) if id(line) in pool]
         scores[[place for place, _ in known]] = (shared @ others[0])[[at for _, at in known]]
-    return {"retrieved": highest(scores, scenario.retrieved)}
+    return {"retrieved": find_highest(scores, scenario.retrieved)}
 
 
 async def answer(state: ItemState, scene: Scene) -> Update:
@@ -245,7 +245,7 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
     ) -> Iterator[PrefEvalScenario]:
         """Yield items by topic and pair; for each pair, one item for each combination of the axes' values."""
         if self.embeds(options):
-            embedder_here(options.embedder)
+            find_local_embedder(options.embedder)
         return items(options, draw, note)
 
     def graph(self, options: PrefEvalOptions) -> Graph:

@@ -199,7 +199,7 @@ def training_rows(
     for turns, lines in between.items():
         messages = [*stating_lines(pair, details["replies"]), *lines, Line(role="user", content=pair.question)]
         history: list[Utterance] = utterances(messages)
-        prompt = options.applied(prompts["prefeval/reply"].render({"history": history}))
+        prompt = options.apply(prompts["prefeval/reply"].render({"history": history}))
         completion: list[ChatMessage] = [{"role": "assistant", "content": details["answer"]}]
         yield {"prompt": prompt, "completion": completion, "topic": pair.topic, "unrelated_turns": turns}
 

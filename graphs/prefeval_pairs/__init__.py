@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from dialoom.graphs.capabilities import Exporter, FileItem
-from dialoom.graphs.embedding import EmbeddingRecipe, embedder_here
+from dialoom.graphs.embedding import EmbeddingRecipe, find_local_embedder
 from dialoom.graphs.gate.talk import Facts, GateLine, Talk
 from dialoom.graphs.generation import GenerationRecipe, Loop, Note, NoteTally, Result, generation_graph
 from dialoom.graphs.judge import Graph
@@ -215,7 +215,7 @@ class PrefEvalPairs(GenerationRecipe, EmbeddingRecipe):
         self, options: PairsOptions, draw: random.Random, note: Callable[[str], None]
     ) -> Iterator[PairsScenario]:
         """Yield the topics in the file's order."""
-        if embedder := embedder_here(options.embedder):
+        if embedder := find_local_embedder(options.embedder):
             note(f"threshold {options.threshold:g}: {embedder.meaning}")
         rated, personas = Shared(tuple(read_rated(options.rated))), Shared(tuple(read_tellers(options.personas)))
         drafts = _by_topic(options, note)

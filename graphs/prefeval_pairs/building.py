@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from dialoom.graphs import Scene, Update, ask_each, joined
-from dialoom.graphs.embedding import embedded
-from dialoom.graphs.generation import folded
+from dialoom.graphs.embedding import embed_texts
+from dialoom.graphs.generation import normalize_text
 from dialoom.personas.preferences import Draft, PairRating
 from dialoom.personas.similarity import VectorIndex, content_words
 
@@ -176,7 +176,7 @@ async def select(state: PairsState, scene: Scene[PairsScenario]) -> Update:
     by_hand = still_in(state, lambda draft: draft.chosen)
     others = dict(sorted(still_in(state, lambda draft: not draft.chosen).items(), key=lambda item: _rank(*item)))
     texts = [f"{draft.preference} {draft.question}" for draft in (*by_hand.values(), *others.values())]
-    vectors = await embedded(texts, scene, scenario.embedder)
+    vectors = await embed_texts(texts, scene, scenario.embedder)
     index = VectorIndex(vectors[: len(by_hand)])
     found = Found()
     for at, vector in zip(others, vectors[len(by_hand) :], strict=True):
@@ -210,7 +210,7 @@ async def offer(state: PairsState, scene: Scene) -> Update:
     first = {
         at: {"preference": unfinished[at].preference, "query": reply.query}
         for at, reply in queries.items()
-        if reply is not None and folded(reply.query) != folded(unfinished[at].question)
+        if reply is not None and normalize_text(reply.query) != normalize_text(unfinished[at].question)
     }
     offered = await ask_each(scene, "prefeval_pairs/choice-options", first)
     second = {
@@ -283,7 +283,7 @@ async def finish(state: PairsState, scene: Scene) -> Update:
     for at, reply in answers.items():
         found[at] |= (reply and {"classification_task_options": list(reply.options)}) or {"dropped": "options unparsed"}
     for at, reply in earlier.items():
-        is_other = reply is not None and folded(reply.preference) != folded(single[at].preference)
+        is_other = reply is not None and normalize_text(reply.preference) != normalize_text(single[at].preference)
         conflicting = {"conflicting_preference": reply.preference} if is_other else {"dropped": "conflict unparsed"}
         found[at] = {**conflicting, **found[at]}
     return _counted(scene, "options", "have options to choose from", found)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from dialoom.graphs import AbsolutePath, EmbedderName, RecipeOptions, Shared
-from dialoom.graphs.embedding import EmbeddedScenario
+from dialoom.graphs.embedding import EmbeddingScenario
 from dialoom.inputs import Frozen
 from dialoom.personas import EMBEDDERS, THRESHOLD
 from dialoom.personas.preferences import (
@@ -101,7 +101,7 @@ class PairsOptions(RecipeOptions):
         return ANSWERERS[: max(1, len(self.answerers))]
 
 
-class PairsScenario(EmbeddedScenario):
+class PairsScenario(EmbeddingScenario):
     """A topic, with everything needed to build its pairs, so that a started run does not read files again.
 
     Attributes:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from dialoom.graphs.outcome import USER, numbers_of
+from dialoom.graphs.outcome import USER, parse_episode_numbers
 from dialoom.grouping import grouped
 from dialoom.inputs import Record
 from dialoom.roles import ModelBinding
@@ -96,7 +96,7 @@ class RunConfig(Record):
 
     def players_of(self, episode: str) -> Mapping[str, ModelBinding]:
         """Return the models by role that play the episode with this id."""
-        return self.players[numbers_of(episode)[1] - 1]
+        return self.players[parse_episode_numbers(episode)[1] - 1]
 
     @property
     def played(self) -> Mapping[str, ModelBinding]:

@@ -179,16 +179,16 @@ def parsed_options(recipe: Recipe, given: Mapping[str, Any] | BaseModel | None) 
 
 
 def _of_study(spec: str, folders: Sequence[Path], study: Mapping[str, Any] | None) -> Recipe:
-    from dialoom.graphs.simulation import simulation
+    from dialoom.graphs.simulation import build_simulation
     from dialoom.graphs.study import Study, read_study
-    from dialoom.graphs.transcript import transcripts
+    from dialoom.graphs.transcript import build_transcripts
     from dialoom.graphs.transcript_rows import TRANSCRIPT
 
     if study is not None:
-        made_by = transcripts if spec == TRANSCRIPT else simulation
+        made_by = build_transcripts if spec == TRANSCRIPT else build_simulation
         return made_by(Study.model_validate(study), tuple(map(str, folders)))
-    recipe = simulation(read_study(Path(spec)))
-    for function in recipe.named:
+    recipe = build_simulation(read_study(Path(spec)))
+    for function in recipe.file_functions:
         function.load()
     return recipe
 

@@ -77,9 +77,10 @@ def study_problem(path: Path, recipe: Recipe, spec: str, code: Mapping[str, str]
     """
     if not isinstance(recipe, Simulation):
         return None
-    if recipe.missing:
+    if recipe.missing_functions:
         return RunError(
-            f"{path} was created with functions that were passed as Python objects: {', '.join(recipe.missing)}; "
+            f"{path} was created with functions that were passed as Python objects: "
+            f"{', '.join(recipe.missing_functions)}; "
             "call dialoom.simulate again with the same arguments",
             setting="path",
         )
@@ -110,9 +111,9 @@ def recipe_references(spec: str, found: str | None = None, recipe: Recipe | None
     if isinstance(recipe, Simulation):
         found_functions = [
             _file_reference("function", f"{each.path}:{each.spec.rpartition(':')[2]}", each.spec)
-            for each in recipe.named
+            for each in recipe.file_functions
         ]
-        if (data := recipe.begins_with) is None:
+        if (data := recipe.environment_file) is None:
             return found_functions
         text = f"{data}, which conversations would begin with"
         return [*found_functions, Reference(text, f"read {data}", recipe.study.assistant.environment, data)]

@@ -15,7 +15,7 @@ from dialoom.graphs import Chart, Estimate, Series, Table
 from dialoom.graphs.gate.talk import UNSPLIT_SCRIPTS, is_written_in, may_be_english, normalize, split_units, split_words
 from dialoom.graphs.outcome import USER
 from dialoom.graphs.tables.statistics import MIN_UNITS, percentile_interval
-from dialoom.graphs.traits import disclosed, pushed_back, share, words_per_line
+from dialoom.graphs.traits import compute_percentage, measure_corrections, measure_directness, measure_length
 from dialoom.runs.errors import RunError
 
 from .dataset import Dataset, DescribedDialogue
@@ -94,17 +94,17 @@ def _mistyped(lines: Sequence[str]) -> float | None:
 
 
 MEASURES: Mapping[str, _Measure] = {
-    "words per turn": _Measure(words_per_line, _has_words),
+    "words per turn": _Measure(measure_length, _has_words),
     "different words (type-token ratio)": _Measure(_different_words, _has_words),
     "questions, % of turns": _Measure(
-        lambda lines: share(lines, _QUESTION.search), lambda text: not is_written_in(_UNMARKED, text)
+        lambda lines: compute_percentage(lines, _QUESTION.search), lambda text: not is_written_in(_UNMARKED, text)
     ),
     "politeness, % of turns": _Measure(
-        lambda lines: share(lines, lambda line: _POLITE.search(normalize(line))), may_be_english
+        lambda lines: compute_percentage(lines, lambda line: _POLITE.search(normalize(line))), may_be_english
     ),
     "typing errors, per 100 words": _Measure(_mistyped, may_be_english),
-    "disclosed in the opening, %": _Measure(disclosed, _has_words),
-    "push-back, % of later turns": _Measure(pushed_back, may_be_english),
+    "disclosed in the opening, %": _Measure(measure_directness, _has_words),
+    "push-back, % of later turns": _Measure(measure_corrections, may_be_english),
     "turns until the end": _Measure(lambda lines: float(len(lines))),
 }
 

@@ -15,7 +15,7 @@ from dialoom.errors import first_problem
 from dialoom.graphs import DialogueFault, Exporter, ExportOptions, Recipe, Scenario, WithFacets, stream
 from dialoom.graphs.built_in_environments import decode_snapshot
 from dialoom.graphs.outcome import EARLIER_ATTEMPTS, USER, USER_MODEL, Episode, is_sound
-from dialoom.graphs.training_rows import exporters
+from dialoom.graphs.training_rows import build_exporters
 from dialoom.graphs.transcript import Transcript
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import compile_expression, fault_kinds, mean_scores, select_episodes
@@ -95,7 +95,7 @@ class ExportRequest:
         Raises:
             RunError: If the format is unknown, or does not support the options.
         """
-        exporter = exporters(recipe).get(self.format)
+        exporter = build_exporters(recipe).get(self.format)
         if exporter is None and self.format != DIALOGUES:
             raise RunError(f"unknown format {self.format!r}; the formats are {', '.join(formats(recipe))}")
         given = {
@@ -148,7 +148,7 @@ class ExportRequest:
             if name not in known:
                 having = [
                     each
-                    for each, other in exporters(recipe).items()
+                    for each, other in build_exporters(recipe).items()
                     if other.options is not None and name in other.options.model_fields
                 ]
                 elsewhere = f"; {', '.join(having)} {'has' if len(having) == 1 else 'have'}" if having else ""
@@ -181,7 +181,7 @@ class ExportRequest:
 
 def formats(recipe: Recipe) -> dict[str, str]:
     """Return the names and descriptions of the formats to which a recipe's runs can be exported."""
-    own = {name: exporter.description for name, exporter in exporters(recipe).items()}
+    own = {name: exporter.description for name, exporter in build_exporters(recipe).items()}
     return {DIALOGUES: "one row per finished scenario, with its judgements", **own}
 
 

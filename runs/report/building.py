@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from dialoom.graphs import Chart, Episode, Estimate, Recipe, Table, Tally, WithFacets, WithReport
 from dialoom.graphs.gate import format_reduced_coverage
 from dialoom.graphs.outcome import USER, USER_MODEL
-from dialoom.graphs.recipe import REVIEWED
+from dialoom.graphs.recipe import REVIEWED_FAULTS
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import select_episodes
 from dialoom.runs.store import JudgementSet, RunFile, judges_of, panel_of
@@ -134,7 +134,7 @@ class RunFaults:
         for review in self._find_reviews():
             models = ", ".join(review.model_names.values())
             stand_in = " (a scripted stand-in, whose reviews are not evidence)" if "offline/" in models else ""
-            yield f"{label}{models}{stand_in} reviewed: {', '.join(REVIEWED)}."
+            yield f"{label}{models}{stand_in} reviewed: {', '.join(REVIEWED_FAULTS)}."
 
     def _find_reviews(self) -> list[JudgementSet]:
         return [each for each in self.reported.run.judgement_sets() if each.is_review]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dialoom.graphs import Judgement, Outcome, Recipe, Table, WithFacets, WithJudging
-from dialoom.graphs.outcome import numbers_of, turn_ends
+from dialoom.graphs.outcome import find_turn_ends, parse_episode_numbers
 from dialoom.graphs.tables.statistics import (
     MIN_UNITS,
     PairedDifference,
@@ -202,7 +202,7 @@ def _index_by_facets(scored: Mapping[str, _ScoredEpisode], ignored: set[str]) ->
     """Return the scenarios whose facets other than `apart` no other scenario shares, by these facets and the trial."""
     keys = {
         id_: canonical(
-            [numbers_of(id_)[0], {name: value for name, value in each.facets.items() if name not in ignored}]
+            [parse_episode_numbers(id_)[0], {name: value for name, value in each.facets.items() if name not in ignored}]
         )
         for id_, each in scored.items()
     }
@@ -311,7 +311,7 @@ def _count_judged_words(outcome: Outcome, judgement: Judgement) -> Iterator[floa
     if judgement.turn is None:
         lines = [line.content for line in outcome.messages if line.role == judgement.target]
     else:
-        ends = turn_ends(outcome.messages, judgement.target)[judgement.turn - 1 : judgement.turn]
+        ends = find_turn_ends(outcome.messages, judgement.target)[judgement.turn - 1 : judgement.turn]
         lines = [outcome.messages[end - 1].content for end in ends]
     if lines:
         yield math.fsum(map(word_count, lines))

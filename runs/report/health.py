@@ -16,7 +16,7 @@ import yaml
 
 from dialoom.graphs import Episode, Estimate, Judge, Judgement, Table, WithFacets, WithJudging, WithLabels, WithRoles
 from dialoom.graphs.gate.talk import PromptWords, hash_runs, split_words
-from dialoom.graphs.outcome import Subject, by_subject
+from dialoom.graphs.outcome import Subject, index_by_subject
 from dialoom.graphs.tables.statistics import MIN_UNITS, Tally
 from dialoom.graphs.tables.table import CONSTANT_MARK, DOUBTFUL_MARK
 from dialoom.grouping import grouped
@@ -291,7 +291,7 @@ def _iter_repeated(
     for each in sets if len(sets) > 1 else ():
         for episode in islice(select_episodes(reported.run, each.name, where), limit):
             units[episode.id] = _get_unit(episode, reported)
-            for subject, judgement in by_subject(episode.outcome.judgements).items():
+            for subject, judgement in index_by_subject(episode.outcome.judgements).items():
                 if judgement.score is not None:
                     scores[episode.id, format_subject(judgement), subject].append(float(judgement.score))
     for (id_, what, _), values in scores.items():

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from importlib.util import find_spec
 
 from dialoom.graphs import Estimate, Table, Tally, WithFacets, WithJudging, intervals
-from dialoom.graphs.outcome import by_subject
+from dialoom.graphs.outcome import index_by_subject
 from dialoom.graphs.tables.statistics import MIN_UNITS
 from dialoom.graphs.tables.table import Cell
 from dialoom.grouping import grouped
@@ -54,7 +54,7 @@ def _agreement_rows(run: RunFile, sets: Sequence[JudgementSet], where: str | Non
     person = WithFacets.of(run.recipe).unit_facet
     checked = WithJudging.of(run.recipe).check_metrics
     for episodes in _iter_common_episodes(run, sets, where):
-        judged = (pair for episode in episodes for pair in by_subject(episode.outcome.judgements).items())
+        judged = (pair for episode in episodes for pair in index_by_subject(episode.outcome.judgements).items())
         scored = (pair for pair in judged if pair[1].score is not None and pair[1].metric not in checked)
         for judgements in grouped(scored).values():
             if len(judgements) > 1:
@@ -103,8 +103,8 @@ def comparison_table(run: RunFile, left: JudgementSet, right: JudgementSet, wher
     person = WithFacets.of(run.recipe).unit_facet
     checked = WithJudging.of(run.recipe).check_metrics
     for one, other in _iter_common_episodes(run, (left, right), where):
-        theirs = by_subject(other.outcome.judgements)
-        for subject, judgement in by_subject(one.outcome.judgements).items():
+        theirs = index_by_subject(other.outcome.judgements)
+        for subject, judgement in index_by_subject(one.outcome.judgements).items():
             score, second = judgement.score, theirs[subject].score if subject in theirs else None
             if score is None or second is None or judgement.metric in checked:
                 continue

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.graphs import Estimate, Recipe, Table, WithJudging, WithRoles
-from dialoom.graphs.outcome import USER, by_subject
+from dialoom.graphs.outcome import USER, index_by_subject
 from dialoom.graphs.recipe import Review
 from dialoom.roles import ModelBinding
 from dialoom.runs.configuration.trust import file_references
@@ -180,7 +180,7 @@ def panel_note(reported: ReportedRun, where: str | None, is_labelled: bool) -> s
     for episodes in sets:
         if chosen is not None and episodes[0].id not in chosen:
             continue
-        judgements = (pair for episode in episodes for pair in by_subject(episode.outcome.judgements).items())
+        judgements = (pair for episode in episodes for pair in index_by_subject(episode.outcome.judgements).items())
         given = Counter(subject for subject, each in judgements if each.score is not None)
         for (metric, target, *_), count in given.items():
             scored[f"{metric} ({target})"] += 1

@@ -16,7 +16,7 @@ from langgraph.types import Overwrite, StateSnapshot, StateUpdate
 
 from dialoom.graphs import Episode, Line, Outcome, Outline, Recipe, Stage, WithOutline, WithProgress, WithPrompts
 from dialoom.graphs.gate import Gate
-from dialoom.graphs.recipe import completed
+from dialoom.graphs.recipe import complete_outcome
 from dialoom.graphs.tool_use import list_mcp_servers
 from dialoom.grouping import nested
 from dialoom.roles import Gateway, ModelBinding
@@ -277,7 +277,7 @@ class ScenarioContext:
     def outcome(self, state: Mapping[str, Any], is_end: bool) -> Outcome:
         """Return the outcome of a state, with the faults that the gate finds; without checks that have changed."""
         bare = self.recipe.outcome(self.work.scenario, self._begun(state), not is_end)
-        outcome = completed(self.recipe, self.work.scenario, bare, is_checked=is_end and self.problem is None)
+        outcome = complete_outcome(self.recipe, self.work.scenario, bare, is_checked=is_end and self.problem is None)
         return self.gate.add_faults(self.work.scenario, outcome)
 
     def outcome_at(self, checkpoint: str, state: Mapping[str, Any], is_end: bool) -> Outcome:

@@ -19,9 +19,9 @@ from pydantic import ValidationError
 from dialoom.errors import first_problem
 from dialoom.graphs import Judgement, Outcome, Recipe, Scenario, Stage, WithGate, WithPrompts, WithRoles
 from dialoom.graphs.gate import Gate
-from dialoom.graphs.outcome import by_subject
-from dialoom.graphs.recipe import finished
-from dialoom.graphs.simulation import Simulation, simulation
+from dialoom.graphs.outcome import index_by_subject
+from dialoom.graphs.recipe import build_outcome
+from dialoom.graphs.simulation import Simulation, build_simulation
 from dialoom.graphs.study import read_study
 from dialoom.graphs.transcript_rows import TRANSCRIPT
 from dialoom.prompts import PromptLibrary
@@ -254,7 +254,7 @@ class _Replay:
             yield f"{case.recipe} is missing"
         if current is None:
             return
-        if isinstance(current, Simulation) and {**current.study.plain(), "folder": ""} != {**study, "folder": ""}:
+        if isinstance(current, Simulation) and {**current.study.to_dict(), "folder": ""} != {**study, "folder": ""}:
             yield f"{case.recipe} has changed"
         library = WithPrompts.of(current).library()
         for id_, source in case.prompts.items():
@@ -274,7 +274,7 @@ class _Replay:
             return self._recipe
         files = [folder / Path(case.recipe).name for folder in self._folders] if is_study(case.recipe) else []
         found = next((path for path in files if path.is_file()), None)
-        return None if found is None else simulation(read_study(found))
+        return None if found is None else build_simulation(read_study(found))
 
     async def _played(self, step: RecordedStep, number: int) -> bool:
         """Play a step; return whether that was possible, so that the next step can be played."""
@@ -333,7 +333,7 @@ class _Replay:
             what = "ended, but not in the case" if is_end else f"did not end: {names} would run next"
             self._departures.append(f"the conversation {what}")
         try:
-            return finished(self._recipe, self._scenario, dict(snapshot.values), failed=not is_end)
+            return build_outcome(self._recipe, self._scenario, dict(snapshot.values), failed=not is_end)
         except Exception as error:  # any error of the recipe's code
             self._departures.append(f"the outcome cannot be computed: {_failure(error)}")
             return None
@@ -586,7 +586,7 @@ def _file_folders(case: Case, bases: Sequence[Path]) -> list[Path]:
 
 def _score_changes(before: Sequence[Judgement], after: Sequence[Judgement]) -> Iterator[str]:
     """Yield one line for each judgement that differs, and for each judgement without a score."""
-    old, new = by_subject(before), by_subject(after)
+    old, new = index_by_subject(before), index_by_subject(after)
     for subject in dict.fromkeys([*old, *new]):
         metric, target, turn, _ = subject
         name = f"{metric} ({target})" + ("" if turn is None else f", turn {turn}")

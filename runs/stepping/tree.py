@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from itertools import pairwise, zip_longest
 
 from dialoom.graphs import Judgement, Line, Outline
-from dialoom.graphs.outcome import by_subject
+from dialoom.graphs.outcome import index_by_subject
 from dialoom.roles.binding import OBJECT_PREFIX
 from dialoom.roles.restoring import UNRESTORABLE_IN_BRANCH
 from dialoom.runs.store.branches import Branch
@@ -289,7 +289,7 @@ def _paired_lines(left: Sequence[SpokenLine], right: Sequence[SpokenLine]) -> li
 def _paired_judgements(
     left: Sequence[Judgement], right: Sequence[Judgement]
 ) -> list[tuple[str, Judgement | None, Judgement | None]]:
-    ours, theirs = by_subject(left), by_subject(right)
+    ours, theirs = index_by_subject(left), index_by_subject(right)
     return [
         (
             f"{metric} {target}{'' if turn is None else f' turn {turn}'}{f' ({number})' if number > 1 else ''}",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dialoom.graphs import Judgement
-from dialoom.graphs.outcome import REVIEWER, by_subject
+from dialoom.graphs.outcome import REVIEWER, index_by_subject
 from dialoom.grouping import nested
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import OBJECT_PREFIX
@@ -99,7 +99,7 @@ def words_of_panel(words: Mapping[str, Sequence[Judgement]]) -> list[Judgement]:
     Args:
         words: The judgements of one scenario, by the name of the judge's set.
     """
-    by_name = ((name, by_subject(judgements)) for name, judgements in words.items())
+    by_name = ((name, index_by_subject(judgements)) for name, judgements in words.items())
     found = nested((subject, name, each) for name, of_judge in by_name for subject, each in of_judge.items())
     return [_together(by_judge) for by_judge in found.values()]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from dialoom.errors import Advice
 from dialoom.graphs import Outcome, Recipe, Scenario
-from dialoom.graphs.outcome import TRIAL, USER_MODEL, episode_id
-from dialoom.graphs.scenario import ByHash, SharedValues
+from dialoom.graphs.outcome import TRIAL_SEPARATOR, USER_MODEL, episode_id
+from dialoom.graphs.scenario import ByHash, SharedValueCache
 from dialoom.runs.errors import StoreError
 from dialoom.runs.store import references
 
@@ -169,7 +169,7 @@ class PlanReader:
         self.path = path
         self._reader = reader
         self._document = lru_cache(maxsize=512)(self._read_document)
-        self._shared = SharedValues(lambda hash_: references.fetched(hash_, self._document))
+        self._shared = SharedValueCache(lambda hash_: references.fetched(hash_, self._document))
 
     def rows(self, query: str, *values: Any) -> Iterator[sqlite3.Row]:
         """Yield a query's rows, read page by page on demand, so that no read transaction lasts long.
@@ -217,10 +217,11 @@ class PlanReader:
         if (position := self.position_of(name)) is not None:
             return position
         # Ids are sorted by their text, so those with a common prefix are adjacent in the index.
-        prefix, separator, numbers = name.partition(TRIAL)
+        prefix, separator, numbers = name.partition(TRIAL_SEPARATOR)
         query = (
-            f"SELECT position, id FROM scenarios WHERE id >= ? AND id < ? AND substr(id, instr(id || '{TRIAL}', "
-            f"'{TRIAL}')) = ? ORDER BY position LIMIT 4"
+            "SELECT position, id FROM scenarios WHERE id >= ? AND id < ? AND substr(id, instr(id || "
+            f"'{TRIAL_SEPARATOR}', "
+            f"'{TRIAL_SEPARATOR}')) = ? ORDER BY position LIMIT 4"
         )
         chosen = (prefix, prefix + "\U0010ffff", separator + numbers)
         rows = self._reader.execute(query, chosen).fetchall() if prefix else []

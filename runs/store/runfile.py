@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from dialoom.graphs import Outcome, Recipe, WithGate, WithJudging
 from dialoom.graphs.gate import Gate, PromptWords, find_copied_forms
-from dialoom.graphs.recipe import finished
+from dialoom.graphs.recipe import build_outcome
 from dialoom.grouping import grouped
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ASKS
@@ -315,7 +315,7 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
         ).fetchone()
         scenario = self.scenario(self.recipe, position)
         state = {**self.recipe.initial(scenario), **read_state(self._reader, thread_of(row["id"], row["take"]))}
-        outcome = finished(self.recipe, scenario, state, failed=True).model_copy(update={"ended_by": ""})
+        outcome = build_outcome(self.recipe, scenario, state, failed=True).model_copy(update={"ended_by": ""})
         found = self.gate.add_faults(scenario, outcome)
         return RecordedEpisode(row["id"], json.loads(row["facets"]), "pending", found, trial=row["trial"])
 

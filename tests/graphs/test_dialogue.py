@@ -21,7 +21,7 @@ from dialoom.graphs.personalens import PersonaLensOptions
 from dialoom.graphs.prefeval.scenario import PrefEvalOptions
 from dialoom.graphs.prefeval_pairs.scenario import PairsOptions
 from dialoom.graphs.recipe import chosen
-from dialoom.graphs.scenario import ByHash, SharedValues
+from dialoom.graphs.scenario import ByHash, SharedValueCache
 from dialoom.prompts import Prompt, PromptLibrary
 from dialoom.roles import BindingError, Cast, Gateway, ModelBinding
 from dialoom.roles.offline import Draws, MarkedRequest, understudy
@@ -438,7 +438,7 @@ def test_scenarios_read_again_share_one_object() -> None:
         fetched.append(hash_)
         return plain
 
-    shared = SharedValues(fetch)
+    shared = SharedValueCache(fetch)
     rows = [{"number": number, "turns": {"$shared": "ab" * 16}} for number in range(5)]
     items = [Item.model_validate(row, context=shared) for row in rows]
     assert {id(item.turns) for item in items} == {id(items[0].turns)}

@@ -13,7 +13,7 @@ import pytest
 import dialoom
 from dialoom import play, review
 from dialoom.cli.stepping.views import transcript_answer
-from dialoom.graphs.recipe import REVIEWED
+from dialoom.graphs.recipe import REVIEWED_FAULTS
 from dialoom.prompts import ChatMessage
 from dialoom.runs.stepping import Stop, case_of, write_case
 from tests.conftest import ROOT, Command, command_in, read_jsonl
@@ -227,7 +227,7 @@ def test_reviewers_verdicts_are_a_separate_judgement_set(dialoom: Command, tmp_p
     rows = [row for row in reviewed.report()["faults"].rows if row[1] == "gives_up"]
     assert [list(row[:2]) + list(row[3:]) for row in rows] == [["user", "gives_up", 1, 1, 0.5]]
     verdicts = [(each.metric, each.target, each.score) for each in next(reviewed.episodes("mine")).outcome.judgements]
-    assert verdicts == [(kind, "user", kind == "gives_up") for kind in REVIEWED]
+    assert verdicts == [(kind, "user", kind == "gives_up") for kind in REVIEWED_FAULTS]
     assert [each.id for each in reviewed.episodes("mine", where="gives_up == 1")] == [reviewed.scenario(1).id]
     dialoom("agree", run.path, "--judging", "mine", "--sample", 4, "-o", "people.csv")
     assert "offline/attentive" in str(reviewed.config.model_names["judge"])
@@ -236,7 +236,11 @@ def test_reviewers_verdicts_are_a_separate_judgement_set(dialoom: Command, tmp_p
 def test_understudy_reviews_by_its_rules(dialoom: Command, run: dialoom.Run) -> None:
     dialoom("review", run.path, "--model", "offline/attentive")
     frame = run.frame("judgements", "review by offline/attentive")
-    assert set(frame["metric"]) == set(REVIEWED) and not frame["score"].any() and len(frame) == 2 * len(REVIEWED)
+    assert (
+        set(frame["metric"]) == set(REVIEWED_FAULTS)
+        and not frame["score"].any()
+        and len(frame) == 2 * len(REVIEWED_FAULTS)
+    )
 
 
 def test_gate_checks_generated_texts(dialoom: Command, tmp_path: Path) -> None:

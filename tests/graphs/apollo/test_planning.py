@@ -22,7 +22,7 @@ from dialoom import Scenario
 from dialoom.graphs import Estimate, RecipeError
 from dialoom.graphs.apollo import RECIPE
 from dialoom.graphs.apollo.scenario import SAMPLE, ApolloOptions, ApolloScenario
-from dialoom.graphs.scenario import ByHash, SharedValues
+from dialoom.graphs.scenario import ByHash, SharedValueCache
 from dialoom.personas.apollo.source import history
 from tests.conftest import Command
 from tests.graphs.apollo.invented import source, write
@@ -72,7 +72,7 @@ def test_sample_read_from_a_file_is_equal(folder: Path) -> None:
     row = sample.model_dump(mode="json", context=ByHash(documents.__setitem__))
     assert set(row) == {"who", "case", "setting", "length", "tokens", "order"}
     again: Scenario = ApolloScenario.model_validate(
-        row, context=SharedValues(lambda hash_: json.loads(documents[hash_]))
+        row, context=SharedValueCache(lambda hash_: json.loads(documents[hash_]))
     )
     assert (again.id, again) == (sample.id, sample)
 
