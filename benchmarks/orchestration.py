@@ -29,7 +29,7 @@ import dialoom
 from benchmarks.quick_server import request_key, serving
 from dialoom.roles.gateway.exchange import HANDLER_VARIABLE
 from dialoom.roles.gateway.litellm_backend import load_litellm
-from dialoom.roles.gateway.wire import wire_messages
+from dialoom.roles.gateway.wire import convert_messages
 from dialoom.runs.store.passages import read_messages, reading
 
 MODEL = "openai/recorded"
@@ -63,7 +63,7 @@ def read_requests(path: Path) -> tuple[list[list[dict[str, Any]]], dict[str, dic
         rows = connection.execute("SELECT scenario, temperature, seed, messages, reply FROM calls ORDER BY id")
         for scenario, temperature, seed, packed, reply in rows.fetchall():
             turns = [(role, texts[id_]) for role, id_, *_ in read_messages(packed, reading(connection))]
-            messages = wire_messages(tuple({"role": role, "content": content} for role, content in turns))
+            messages = convert_messages(tuple({"role": role, "content": content} for role, content in turns))
             call = {"model": MODEL, "messages": messages, "temperature": temperature, "seed": seed}
             by_scenario.setdefault(scenario, []).append(call)
             replies[request_key(messages, seed)] = {"content": texts.get(reply, "")}

@@ -20,7 +20,7 @@ from dialoom.errors import DialoomError
 from dialoom.prompts import FunctionCall, ToolDefinition
 from dialoom.prompts.messages import format_call
 from dialoom.roles import PermanentProviderError, ProviderError
-from dialoom.roles.gateway.players import users_frames
+from dialoom.roles.gateway.players import format_user_frames
 from dialoom.roles.gateway.secrets import redact
 from dialoom.roles.players import get_player_name
 from dialoom.roles.restoring import dump_state
@@ -348,7 +348,7 @@ class Workbench:
         try:
             return function()
         except Exception as error:
-            location = f" [{frames}]" if (frames := users_frames(error)) else ""
+            location = f" [{frames}]" if (frames := format_user_frames(error)) else ""
             prefix = f"{method} of " if method else ""
             raise PermanentProviderError(
                 redact(f"{prefix}environment {self._name} raised {type(error).__name__}: {error}{location}")

@@ -17,8 +17,8 @@ from typing_extensions import TypeVar
 
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.prompts.messages import format_call, message_identity
-from dialoom.roles import ASKS, AgentReply, CallPlace, Cast, Completion, UnparsedReplyError
-from dialoom.roles.gateway.calls import SAID, RunTool, ToolRun
+from dialoom.roles import MAX_ASKS, AgentReply, CallPlace, Cast, Completion, UnparsedReplyError
+from dialoom.roles.gateway.calls import WRITTEN_BY_PERSON, RunTool, ToolExecution
 from dialoom.roles.players import Session
 
 from .environment import RemoteTool, parse_arguments
@@ -232,7 +232,7 @@ class Scene(Generic[ScenarioT]):
             return arguments
         stage = self._stage
         place = CallPlace(stage.thread, self._node, self._step, _FIRST_REMOTE_ORDINAL + number, 0, sample=stage.sample)
-        run = ToolRun(call["name"], format_call(call), tool.is_repeatable, partial(tool.run, arguments))
+        run = ToolExecution(call["name"], format_call(call), tool.is_repeatable, partial(tool.run, arguments))
         return await stage.cast[prompt_id].run_tool(run, place)
 
     async def takes_tools(self, prompt_id: str) -> bool:
@@ -331,15 +331,15 @@ class Scene(Generic[ScenarioT]):
             self._step,
             ordinal,
             seed,
-            ask=1 + ASKS * attempt,
+            ask=1 + MAX_ASKS * attempt,
             sample=stage.sample,
             session=stage.session,
         )
 
     def heard(self, completion: Completion) -> None:
         """Record the reason why the reply was cut off, if it was, and whether a person wrote it."""
-        self.finish_reason = completion.broken_off
-        self._is_written_by_person = completion.finish_reason == SAID
+        self.finish_reason = completion.incomplete_reason
+        self._is_written_by_person = completion.finish_reason == WRITTEN_BY_PERSON
 
     def common_place(self, prompt_id: str, ordinal: int, sample: int, messages: Sequence[ChatMessage]) -> CallPlace:
         """Return the place of a call shared between scenarios. Its seed is derived from its messages."""

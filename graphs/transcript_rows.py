@@ -17,7 +17,7 @@ from pydantic_core import to_jsonable_python
 from dialoom.inputs import MOST_BYTES, DataError, open_input, parse_json, read_json, read_lines
 from dialoom.personas.rows import parquet_rows
 from dialoom.prompts import FunctionCall
-from dialoom.roles.gateway.calls import BROKEN_OFF
+from dialoom.roles.gateway.calls import INCOMPLETE_REASONS
 from dialoom.text import well_formed_value
 
 from .conversation import TOOL
@@ -380,7 +380,7 @@ def _lines(each: Any, place: str, path: Path, number: int) -> Sequence[Line]:
         Line(
             role=role_named(role),
             content=content,
-            finish_reason=reason if isinstance(reason, str) and reason in BROKEN_OFF else None,
+            finish_reason=reason if isinstance(reason, str) and reason in INCOMPLETE_REASONS else None,
             tool_calls=calls,
             tool_call_id=call_id,
         )

@@ -15,12 +15,12 @@ from .errors import (
     TransientProviderError,
     UnparsedReplyError,
 )
-from .gateway import ASKS, CallPlace, Completion, Gateway, Ledger
+from .gateway import MAX_ASKS, CallPlace, Completion, Gateway, Ledger
 from .replies import Verdict, score_type
 from .role import AgentReply, CallSite, Cast, Role
 
 __all__ = [
-    "ASKS",
+    "MAX_ASKS",
     "AgentReply",
     "BindingError",
     "BudgetError",

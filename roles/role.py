@@ -11,13 +11,13 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 
 from dialoom.prompts import ChatMessage, FunctionCall, Prompt, PromptLibrary, ToolDefinition
-from dialoom.roles.gateway.model_facts import knows_tools
+from dialoom.roles.gateway.model_facts import supports_tools
 
 from . import offline
 from .binding import ATTENTIVE, OBJECT_PREFIX, OFFLINE_PREFIX, PLACEHOLDER, ModelBinding
 from .errors import BindingError, UnparsedReplyError
 from .gateway import Caller, CallPlace, Completion, Request
-from .gateway.calls import TOOL_CALL, TOOL_ROLE, RunTool, ToolRun
+from .gateway.calls import TOOL_MODEL_PREFIX, TOOL_ROLE, RunTool, ToolExecution
 from .replies import parse_reply, reply_type
 
 
@@ -98,7 +98,7 @@ class Role:
             ]
         retry_conversation = [*conversation, *range(len(messages), len(retry_messages))]
         rendered = tuple(messages[index] for index in conversation)
-        retry = await self._call(retry_messages, retry_conversation, place.again(), inputs, rendered=rendered)
+        retry = await self._call(retry_messages, retry_conversation, place.next_ask(), inputs, rendered=rendered)
         try:
             return self._parse(retry, at)
         except ValueError as error:
@@ -128,10 +128,10 @@ class Role:
             completion.tool_calls,
             completion.outputs,
             completion.carried,
-            completion.broken_off,
+            completion.incomplete_reason,
         )
 
-    async def run_tool(self, run: ToolRun, place: CallPlace) -> str:
+    async def run_tool(self, run: ToolExecution, place: CallPlace) -> str:
         """Return the result of calling a tool that acts outside the run. The call is recorded, and executed only once.
 
         Raises:
@@ -140,18 +140,18 @@ class Role:
         request = Request(
             role=TOOL_ROLE,
             prompt_id=self.prompt.id,
-            model=f"{TOOL_CALL}{run.name}",
+            model=f"{TOOL_MODEL_PREFIX}{run.name}",
             temperature=None,
             seed=place.seed,
             messages=({"role": "user", "content": run.text},),
-            tool_run=run,
+            tool_execution=run,
         )
         return (await self.gateway.complete(request, place)).text
 
     async def takes_tools(self) -> bool:
         """Return whether the player is known to accept tools; understudies get tools as text."""
         binding = self.binding
-        return binding.takes_tools or await asyncio.to_thread(knows_tools, binding.model)
+        return binding.takes_tools or await asyncio.to_thread(supports_tools, binding.model)
 
     def _parse(self, completion: Completion, at: CallSite) -> Any:
         text = completion.text.strip()

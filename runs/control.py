@@ -31,7 +31,7 @@ class CallMonitor(Protocol):
     """Access to the calls of work in progress."""
 
     @property
-    def states(self) -> Mapping[str, LimitState]:
+    def limit_states(self) -> Mapping[str, LimitState]:
         """The state of each model's rate limit."""
 
     @property
@@ -82,7 +82,7 @@ class Control:
     @property
     def limits(self) -> Mapping[str, LimitState]:
         """The state of each called model's rate limit: in flight, throttled, paused."""
-        return {} if self._calls is None else self._calls.states
+        return {} if self._calls is None else self._calls.limit_states
 
     @property
     def in_flight(self) -> Sequence[CallInFlight]:

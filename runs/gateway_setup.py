@@ -15,12 +15,12 @@ from dialoom.roles import Cast, Gateway, ModelBinding
 from dialoom.roles.binding import OBJECT_PREFIX
 from dialoom.roles.gateway import Caller
 from dialoom.roles.gateway.budget import Coordinator, Spend
-from dialoom.roles.gateway.cache import Replies, ResponseCache
+from dialoom.roles.gateway.cache import ReplyStore, ResponseCache
 from dialoom.roles.gateway.calls import TOOL_ROLE
 from dialoom.roles.gateway.gateway import CallLimits, GatewaySettings, ensure_unchanged
 from dialoom.roles.gateway.model_facts import check_keys
 from dialoom.roles.gateway.tracing import open_tracing
-from dialoom.roles.gateway.wire import Shapes
+from dialoom.roles.gateway.wire import RejectedForms
 from dialoom.roles.players import has_sqlite_checkpointer, is_restorable
 from dialoom.roles.restoring import MCP_TOOLS_WITH_WORKERS, SQLITE_CHECKPOINTER_ON_CLUSTER, UNRESTORABLE_WITH_WORKERS
 from dialoom.settings import Budget, LimitSettings, OwnPlayer, ProcessSettings, by_name, checked, model_of
@@ -72,7 +72,7 @@ class RunLimits(CallLimits):
         """
         if self.budget.max_cost is None:
             return
-        unknown = [model for model in dict.fromkeys(models) if self.stated_prices.price(model) is None]
+        unknown = [model for model in dict.fromkeys(models) if self.stated_prices.find_price(model) is None]
         if unknown:
             prices = ", ".join(f"{model!r}: Price(input, output)" for model in unknown)
             raise RunError(
@@ -208,8 +208,8 @@ def open_gateway(
     policy: CallPolicy,
     patience: float = 0.0,
     sharing: Coordinator | None = None,
-    replies: Replies | None = None,
-    shapes: Shapes | None = None,
+    replies: ReplyStore | None = None,
+    shapes: RejectedForms | None = None,
 ) -> Iterator[Gateway]:
     """Open the gateway to the models of a run, with its ledger and limits.
 
@@ -230,12 +230,12 @@ def open_gateway(
     with ExitStack() as opened:
         cache = replies if policy.cache is None else opened.enter_context(ResponseCache(policy.cache))
         tracing = opened.enter_context(open_tracing()) if policy.settings["otel"] else None
-        shapes = shapes or Shapes(store.shapes)
+        shapes = shapes or RejectedForms(store.shapes)
         try:
             yield Gateway(store.ledger, settings, spent, cache, tracing, policy.objects, shapes, sharing)
         finally:
-            if shapes.found != store.shapes:
-                store.keep_shapes(shapes.found)
+            if shapes.by_model != store.shapes:
+                store.keep_shapes(shapes.by_model)
 
 
 def build_cast(store: RunFile, recipe: Recipe, models: Mapping[str, ModelBinding], gateway: Caller) -> Cast:

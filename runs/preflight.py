@@ -21,7 +21,7 @@ from dialoom.prompts import PromptLibrary
 from dialoom.roles import Cast, Completion, Gateway, ModelBinding
 from dialoom.roles.gateway import Attempt, CallPlace, CallRecord, Request
 from dialoom.roles.gateway.gateway import check_model, check_parameters
-from dialoom.roles.gateway.model_facts import Prices, ServedWindow, counted, served_window
+from dialoom.roles.gateway.model_facts import Prices, ServedWindow, count_request_tokens, fetch_served_window
 from dialoom.roles.parameters import TOKENIZER
 from dialoom.roles.role import NoUnderstudiesError, select_offline_models
 
@@ -62,7 +62,7 @@ class DiscardingLedger:
         """Return false: no earlier process has begun a call."""
         return False
 
-    async def failed(self, id_: int, attempt: Attempt) -> None:
+    async def record_failed_attempt(self, id_: int, attempt: Attempt) -> None:
         """Ignore the attempt: only the result counts."""
 
     async def record(self, id_: int, record: CallRecord) -> None:
@@ -76,7 +76,7 @@ class _RequestSizes(DiscardingLedger):
         self.by_role: dict[str, int] = {}
 
     async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:  # noqa: ARG002
-        self.by_role[request.role] = max(counted(request), self.by_role.get(request.role, 0))
+        self.by_role[request.role] = max(count_request_tokens(request), self.by_role.get(request.role, 0))
         return 0
 
 
@@ -171,7 +171,7 @@ async def measure_largest_requests(
 def _fetch_served_windows(models: Mapping[str, ModelBinding], stated: Mapping[str, int]) -> dict[str, ServedWindow]:
     """Return the context windows that servers report, by role; each server is asked once."""
     servers = {(each.model, each.api_base): each for each in models.values() if each.model not in stated}
-    windows = {server: served_window(each) for server, each in servers.items()}
+    windows = {server: fetch_served_window(each) for server, each in servers.items()}
     found = {role: windows.get((each.model, each.api_base)) for role, each in models.items()}
     return {role: window for role, window in found.items() if window is not None}
 
@@ -376,7 +376,7 @@ def _estimate_usage(usages: Sequence[Usage], factor: float, model: str, prices: 
         factor * sum(getattr(usage, name) or 0 for usage in usages)
         for name in ("calls", "input_tokens", "output_tokens")
     )
-    price = prices.price(model)
+    price = prices.find_price(model)
     cost = None if price is None else price.of(round(input_tokens), round(output_tokens))
     return ExpectedUsage(calls, input_tokens, output_tokens, cost)
 

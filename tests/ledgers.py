@@ -36,7 +36,7 @@ class MemoryLedger(calls.MemoryLedger):
         self.replays += found is not None
         return found
 
-    async def failed(self, id_: int, attempt: Attempt) -> None:
+    async def record_failed_attempt(self, id_: int, attempt: Attempt) -> None:
         """Record a failed attempt."""
         self.attempts.append((id_, attempt))
 

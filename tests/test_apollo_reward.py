@@ -17,7 +17,7 @@ from dialoom import apollo_reward
 from dialoom.apollo_reward import compute_score, reward, tool_definitions, tool_functions
 from dialoom.personas.apollo import TOOLS, World, execute
 from dialoom.personas.apollo.scores import call_text, without_thoughts
-from dialoom.roles.gateway.completions import without_thinking
+from dialoom.roles.gateway.completions import split_reasoning
 
 Call = dict[str, Any]
 
@@ -163,7 +163,7 @@ def test_no_completion_raises(completion: Any) -> None:
 @settings(max_examples=80)
 @given(tags)
 def test_reward_and_gateway_agree_on_reasoning(text: str) -> None:
-    stripped, _ = without_thinking(text)
+    stripped, _ = split_reasoning(text)
     assert without_thoughts(text).strip() == stripped.strip()
 
 

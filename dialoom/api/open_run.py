@@ -19,8 +19,8 @@ from dialoom.graphs.transcript import Transcripts
 from dialoom.grouping import grouped
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import REQUEST_SETTINGS, explain_no_effect, find_changed_objects, is_user_player, rebind
-from dialoom.roles.gateway.gateway import changed_parameters
-from dialoom.roles.gateway.model_facts import missing_keys
+from dialoom.roles.gateway.gateway import describe_changed_parameters
+from dialoom.roles.gateway.model_facts import find_missing_keys
 from dialoom.roles.players import can_remember_person
 from dialoom.runs.configuration.recipes import find_recipe
 from dialoom.runs.configuration.trust import (
@@ -137,7 +137,7 @@ async def reopened(
                 check_study(store, tell)
             policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
             casts = store.config.casts
-            if policy.cache is not None or not missing_keys(casts):  # missing keys are reported later
+            if policy.cache is not None or not find_missing_keys(casts):  # missing keys are reported later
                 policy.limits.check_prices(each.model for cast in casts for each in cast.values())
             merge_leftovers(store)
             if not store.is_planned:
@@ -171,7 +171,7 @@ async def carry_out(
     check_workers(servers, casts, policy)
     reported = _changes(opened)
     for each in (casts[0], *({USER: cast[USER]} for cast in casts[1:])):
-        expected = {} if policy.settings["replay_only"] else await asyncio.to_thread(changed_parameters, each)
+        expected = {} if policy.settings["replay_only"] else await asyncio.to_thread(describe_changed_parameters, each)
         _report_changes(
             opened, [each], {(role, one) for role, text in expected.items() for one in text.split("; ")}, reported
         )

@@ -24,10 +24,10 @@ from dialoom.prompts import ChatMessage
 from dialoom.roles import BindingError, Completion, Gateway, ModelBinding, ProviderError, Verdict
 from dialoom.roles.binding import OFFLINE_PREFIX, bind
 from dialoom.roles.gateway import CallPlace, Request
-from dialoom.roles.gateway.gateway import GatewaySettings, changed_parameters, check_model, check_parameters
+from dialoom.roles.gateway.gateway import GatewaySettings, check_model, check_parameters, describe_changed_parameters
 from dialoom.roles.gateway.litellm_backend import load_litellm
-from dialoom.roles.gateway.model_facts import ServedWindow, missing_key, served_window
-from dialoom.roles.gateway.wire import Form, Shapes
+from dialoom.roles.gateway.model_facts import ServedWindow, fetch_served_window, find_missing_key
+from dialoom.roles.gateway.wire import RejectedForms, ReplyForm
 from dialoom.roles.replies import parse_reply
 from dialoom.runs.configuration.config import DEFAULT_MODEL
 from dialoom.runs.configuration.recipes import find_recipe, parsed_options
@@ -157,7 +157,7 @@ def examine(
     """
     bind({_ROLE: 0.0}, OFFLINE_PREFIX, **players)  # checked here: an invalid setting is not a failure of the model
     timeouts = RunLimits().with_settings(checked(LimitSettings, LimitSettings(timeout=timeout))).timeouts
-    settings = GatewaySettings(concurrency=1, longest_wait=_LONGEST_WAIT, timeouts=timeouts)
+    settings = GatewaySettings(concurrency=1, max_backoff=_LONGEST_WAIT, timeouts=timeouts)
     largest = {} if recipe is None else asyncio.run(_largest(recipe))
     checks = [_python(), *_packages(), _keys()]
     for model in dict.fromkeys(names):
@@ -231,23 +231,25 @@ async def _model(
     """Check a model with a greeting and, if it answers, two requests for JSON: by prompt, and by schema alone."""
     try:
         binding = bind({_ROLE: 0.0}, model, **players).by_role[_ROLE]
-        if (what := missing_key(binding)) is not None:  # checked first, because it does not need the import of LiteLLM
+        if (
+            what := find_missing_key(binding)
+        ) is not None:  # checked first, because it does not need the import of LiteLLM
             return [Check("model", model, State.FAILED, _NO_KEY.format(what))]
         check_model(model)
         check_parameters({"": binding})
     except BindingError as error:
         return [Check("model", model, State.FAILED, str(error))]
-    if is_strict and (changed := changed_parameters({_ROLE: binding}, with_seed=False).get(_ROLE)) is not None:
+    if is_strict and (changed := describe_changed_parameters({_ROLE: binding}, with_seed=False).get(_ROLE)) is not None:
         return [Check("parameters", model, State.FAILED, f"{changed}; change the configuration to what is sent")]
     if not model.startswith(_OWN_CODE):
         load_litellm()  # its import takes seconds, which must not count as the model's latency
-    shapes = Shapes()
+    shapes = RejectedForms()
     gateway = Gateway(DiscardingLedger(), settings.model_copy(update={"strict_params": is_strict}), shapes=shapes)
-    changes = changed_parameters({_ROLE: binding})
+    changes = describe_changed_parameters({_ROLE: binding})
     answered = await _answered(gateway, _request(binding, _GREETING, None), changes)
     checks = [Check("parameters", model, State.CHANGED, changed) for changed in changes.values()]
     checks.append(answered)
-    if answered.state is State.OK and (window := await asyncio.to_thread(served_window, binding)) is not None:
+    if answered.state is State.OK and (window := await asyncio.to_thread(fetch_served_window, binding)) is not None:
         checks.append(_fits(binding, window, largest))
     if answered.state is State.OK and not model.startswith((*_OWN_CODE, _EMBED)):
         checks.append(await _answered(gateway, _request(binding, _QUESTION, Verdict)))
@@ -297,7 +299,7 @@ def _fits(binding: ModelBinding, window: ServedWindow, largest: Mapping[str, int
     return Check("context", binding.model, State.OK, message)
 
 
-async def _schema_enforcement(gateway: Gateway, request: Request, shapes: Shapes) -> Check:
+async def _schema_enforcement(gateway: Gateway, request: Request, shapes: RejectedForms) -> Check:
     """Check that the server enforces the schema even if the prompt contradicts it, so that every reply is valid.
 
     A schema that was explicitly requested and is not enforced is a failure; in `auto` mode it is not.
@@ -307,13 +309,13 @@ async def _schema_enforcement(gateway: Gateway, request: Request, shapes: Shapes
     check, completion = await _asked(gateway, request, "shape")
     if completion is None:
         return check
-    form = shapes.form(load_litellm(), request)
+    form = shapes.select_form(load_litellm(), request)
     if request.structured == "json" and _is_object(completion.text):
         return replace(check, detail=f"the server enforces a JSON object, but no schema; requested as {form}")
     try:
         parse_reply(completion.text, Verdict)
     except ValueError:
-        how = "the model supports no structured output" if form is Form.NONE else f"requested as {form}"
+        how = "the model supports no structured output" if form is ReplyForm.NONE else f"requested as {form}"
         state = State.MISSING if request.structured == "auto" else State.FAILED
         return replace(check, state=state, detail=f"not enforced ({how}); only the prompt asks for the format")
     return replace(check, detail=f"enforced, requested as {form}")

@@ -18,7 +18,7 @@ from dialoom.graphs.gate import format_reduced_coverage, has_reduced_coverage
 from dialoom.graphs.outcome import count_dialogue_faults
 from dialoom.grouping import grouped
 from dialoom.roles.binding import is_provider_model
-from dialoom.roles.gateway.calls import BROKEN_OFF
+from dialoom.roles.gateway.calls import INCOMPLETE_REASONS
 from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.errors import TrustError
 from dialoom.runs.reading.scenarios import scores_by_metric
@@ -328,7 +328,7 @@ def _print_episode(
         console.print(message.role, style=f"bold {COLOURS.get(message.role, 'magenta')}")
         console.print(message.spoken)
         if message.finish_reason is not None:
-            console.print(f"({BROKEN_OFF.get(message.finish_reason, message.finish_reason)})", style="dim")
+            console.print(f"({INCOMPLETE_REASONS.get(message.finish_reason, message.finish_reason)})", style="dim")
         for line in at_message(faults, place):
             console.print(line)
     if episode.outcome.ended_by:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from dialoom.api.run import RunReader
 from dialoom.graphs import DialogueFault
-from dialoom.roles.gateway.calls import BROKEN_OFF
+from dialoom.roles.gateway.calls import INCOMPLETE_REASONS
 from dialoom.runs.gateway_setup import BudgetStatus
 from dialoom.settings import Price
 from dialoom.text import counted
@@ -56,8 +56,8 @@ def show_calls(path: Path, name: str, as_json: bool, is_trusted: bool) -> None:
         for text, style in ((call["reply"], ""), (call["error"], "red")):
             if text is not None:
                 console.print(text, style=style)
-        if call["finish_reason"] in BROKEN_OFF:
-            console.print(f"({BROKEN_OFF[call['finish_reason']]})", style="dim")
+        if call["finish_reason"] in INCOMPLETE_REASONS:
+            console.print(f"({INCOMPLETE_REASONS[call['finish_reason']]})", style="dim")
         for fault in call["faults"]:
             console.print(fault_line(fault))
         console.print()

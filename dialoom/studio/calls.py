@@ -10,7 +10,7 @@ from typing import Any
 from dialoom import Run
 from dialoom.prompts import ChatMessage
 from dialoom.prompts.messages import format_call
-from dialoom.roles.gateway.calls import BROKEN_OFF
+from dialoom.roles.gateway.calls import INCOMPLETE_REASONS
 from dialoom.runs.reading.conversations import MarkedMessage, RequestDiff
 from dialoom.text import counted
 
@@ -78,8 +78,8 @@ def _add_reply(call: Mapping[str, Any]) -> None:
         verbatim(call["reply"], "said block")
     for each in call["tool_calls"]:
         verbatim(format_call(each), "said mono block")
-    if call["finish_reason"] in BROKEN_OFF:
-        text("div", f"({BROKEN_OFF[call['finish_reason']]})", "quiet small")
+    if call["finish_reason"] in INCOMPLETE_REASONS:
+        text("div", f"({INCOMPLETE_REASONS[call['finish_reason']]})", "quiet small")
 
 
 def add_message(message: ChatMessage, mark: str = "same") -> None:

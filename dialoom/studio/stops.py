@@ -14,7 +14,7 @@ from nicegui import ui
 from dialoom.graphs import Judgement, Line, Outline
 from dialoom.graphs.outcome import ENVIRONMENT
 from dialoom.prompts.messages import format_call
-from dialoom.roles.gateway.calls import SAID
+from dialoom.roles.gateway.calls import WRITTEN_BY_PERSON
 from dialoom.runs.reading.conversations import TextPiece, diff_words
 from dialoom.runs.report.health import Health
 from dialoom.runs.stepping import Difference, Stop
@@ -68,7 +68,11 @@ def _add_call_list(calls: Sequence[StepCall], parsed_replies: Mapping[int, Any])
     for call in calls:
         where = "" if call.node == call.role else f" in {call.node}"
         edited = ", with a request edited by a person" if call.is_edited else ""
-        who = f"written by a person as {call.role}" if call.model == SAID else f"{call.role}{where} ({call.model})"
+        who = (
+            f"written by a person as {call.role}"
+            if call.model == WRITTEN_BY_PERSON
+            else f"{call.role}{where} ({call.model})"
+        )
         with element("div", "step-call"):
             with element("div", "meta"):
                 text("span", f"{who}{edited}", "who")
@@ -93,7 +97,7 @@ def _add_request(call: StepCall) -> None:
 
 def format_call_figures(call: StepCall) -> str:
     """Return the figures of a call."""
-    if call.model == SAID:
+    if call.model == WRITTEN_BY_PERSON:
         return "nothing was sent"
     tokens = " + ".join("?" if each is None else f"{each:,}" for each in (call.input_tokens, call.output_tokens))
     cost = "price unknown" if call.cost is None else f"${call.cost:,.4f}"

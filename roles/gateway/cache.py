@@ -25,24 +25,24 @@ from dialoom.roles.errors import CacheError
 from dialoom.version import __version__
 
 from .calls import CallPlace, Completion, Request
-from .completions import kept_text, read_reply
-from .wire import is_of_tools, wire_messages
+from .completions import deserialize_reply, serialize_reply
+from .wire import convert_messages, is_tool_message
 
 _APPLICATION_ID = 0x64694361  # "diCa"
-_VERSION = 2
+_SCHEMA_VERSION = 2
 _BUSY_SECONDS = 60.0
-_OWN_CODE = ("python:", "graph:")
+_USER_CODE_PREFIXES = ("python:", "graph:")
 
 Result = TypeVar("Result")
 
 
-class Replies(Protocol):
+class ReplyStore(Protocol):
     """A store of replies shared between runs."""
 
     async def find(self, request: Request, place: CallPlace) -> Completion | None:
         """Return the reply to a request that this or another run has cached; `None` if there is none."""
 
-    async def keep(self, request: Request, place: CallPlace, completion: Completion) -> None:
+    async def store(self, request: Request, place: CallPlace, completion: Completion) -> None:
         """Store a reply."""
 
 
@@ -65,7 +65,7 @@ class ResponseCache:
         # One thread, so that waiting for another process's transaction does not block the event loop.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="dialoom-cache")
         try:
-            self._connection = self._thread.submit(self._guarded, lambda: _connect(path)).result()
+            self._connection = self._thread.submit(self._convert_errors, lambda: _connect(path)).result()
         except BaseException:
             self._thread.shutdown()
             raise
@@ -87,29 +87,29 @@ class ResponseCache:
         Raises:
             CacheError: If the file cannot be read.
         """
-        if not is_kept(request):
+        if not is_cacheable(request):
             return None
-        return await self.find_by(cache_key(request, place))
+        return await self.find_by_key(cache_key(request, place))
 
-    async def find_by(self, key: bytes) -> Completion | None:
+    async def find_by_key(self, key: bytes) -> Completion | None:
         """Return the reply stored under a `cache_key`; `None` if there is none.
 
         Raises:
             CacheError: If the file cannot be read.
         """
-        row = await self._carry_out(lambda: self._connection.execute(_FIND, (key,)).fetchone())
-        return None if row is None else replace(read_reply(Completion(*row[:-1])), changes=row[-1])
+        row = await self._run_in_thread(lambda: self._connection.execute(_FIND_REPLY, (key,)).fetchone())
+        return None if row is None else replace(deserialize_reply(Completion(*row[:-1])), changes=row[-1])
 
-    async def keep(self, request: Request, place: CallPlace, completion: Completion) -> None:
+    async def store(self, request: Request, place: CallPlace, completion: Completion) -> None:
         """Store a reply, unless another process has already stored one, so that all later runs read the same reply.
 
         Raises:
             CacheError: If the file cannot be written.
         """
-        if is_kept(request):
-            await self.keep_by(cache_key(request, place), request.model, completion)
+        if is_cacheable(request):
+            await self.store_by_key(cache_key(request, place), request.model, completion)
 
-    async def keep_by(self, key: bytes, model: str, completion: Completion) -> None:
+    async def store_by_key(self, key: bytes, model: str, completion: Completion) -> None:
         """Store a reply under a `cache_key`.
 
         Raises:
@@ -118,7 +118,7 @@ class ResponseCache:
         row = (
             key,
             model,
-            kept_text(completion),
+            serialize_reply(completion),
             completion.input_tokens,
             completion.output_tokens,
             completion.cached_tokens,
@@ -128,12 +128,12 @@ class ResponseCache:
             int(time.time()),
             completion.changes,
         )
-        await self._carry_out(lambda: self._connection.execute(_INSERT, row))
+        await self._run_in_thread(lambda: self._connection.execute(_INSERT_REPLY, row))
 
-    async def _carry_out(self, work: Callable[[], Result]) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._guarded, work)
+    async def _run_in_thread(self, work: Callable[[], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._convert_errors, work)
 
-    def _guarded(self, work: Callable[[], Result]) -> Result:
+    def _convert_errors(self, work: Callable[[], Result]) -> Result:
         try:
             return work()
         except (sqlite3.Error, OSError) as error:
@@ -157,11 +157,13 @@ def cache_key(request: Request, place: CallPlace) -> bytes:
 
     Of the call's place, it includes only the numbers `ask` and `sample`.
     """
-    shape = None if request.reply_type is None else _schema(request.reply_type)
-    own = [__version__, request.role, request.prompt_id] if request.model.startswith(OFFLINE_PREFIX) else None
+    schema = None if request.reply_type is None else _schema(request.reply_type)
+    offline_identity = (
+        [__version__, request.role, request.prompt_id] if request.model.startswith(OFFLINE_PREFIX) else None
+    )
     content = [
-        [request.model, own, request.api_base],
-        [request.temperature, shape, *request.shaping],
+        [request.model, offline_identity, request.api_base],
+        [request.temperature, schema, *request.reply_settings],
         [request.seed, place.ask, place.sample],
         [message_identity(message) for message in request.messages],
     ]
@@ -173,9 +175,9 @@ def _schema(reply_type: type[BaseModel]) -> dict[str, Any]:
     return reply_type.model_json_schema()
 
 
-def is_kept(request: Request) -> bool:
+def is_cacheable(request: Request) -> bool:
     """Return whether the reply to a request may be cached; replies of the user's own code may not, as it can change."""
-    return not request.model.startswith(_OWN_CODE)
+    return not request.model.startswith(_USER_CODE_PREFIXES)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -183,7 +185,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     # The connection is used and closed only in the cache's thread.
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
     try:
-        _make(connection, path)
+        _create_table(connection, path)
     except BaseException:
         connection.close()
         raise
@@ -201,7 +203,7 @@ def _check_folder(path: Path) -> None:
         raise CacheError(f"the cache {path} cannot be created: there is no folder {str(path.parent)!r}")
 
 
-def _make(connection: sqlite3.Connection, path: Path) -> None:
+def _create_table(connection: sqlite3.Connection, path: Path) -> None:
     """Create the table in an empty file, exactly once even if several processes try."""
     with connection:
         connection.execute("BEGIN IMMEDIATE")
@@ -209,13 +211,13 @@ def _make(connection: sqlite3.Connection, path: Path) -> None:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if application == version == connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {_VERSION}")
-            connection.execute(_TABLE)
+            connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+            connection.execute(_CREATE_REPLIES)
         elif application != _APPLICATION_ID:
             raise CacheError(
                 f"cache {path}: this SQLite file is not a cache of dialoom; give another file", setting="cache"
             )
-        elif version != _VERSION:
+        elif version != _SCHEMA_VERSION:
             raise CacheError(f"the cache {path} was created by another version of dialoom; give another file")
     connection.execute("PRAGMA journal_mode = WAL")
     # After a power failure, the last entries may be missing, so that their calls are made again; the file stays
@@ -223,22 +225,22 @@ def _make(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA synchronous = NORMAL")
 
 
-_TABLE = """
+_CREATE_REPLIES = """
 CREATE TABLE replies (
     key BLOB PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL, input_tokens INTEGER, output_tokens INTEGER,
     cached_tokens INTEGER, cost REAL, finish_reason TEXT, reasoning TEXT, kept_at INTEGER NOT NULL,
     changes TEXT)"""
-_FIND = """
+_FIND_REPLY = """
 SELECT reply, input_tokens, output_tokens, cached_tokens, cost, finish_reason, reasoning, changes
 FROM replies WHERE key = ?"""
-_INSERT = "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT_REPLY = "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-_HOSTS = frozenset({"bedrock", "bedrock_converse", "vertex_ai", "vertex_ai_beta", "openrouter", "azure_ai"})
+_CLAUDE_HOSTS = frozenset({"bedrock", "bedrock_converse", "vertex_ai", "vertex_ai_beta", "openrouter", "azure_ai"})
 
 
 @functools.cache
-def wants_markers(litellm: ModuleType, model: str) -> bool:
+def needs_cache_markers(litellm: ModuleType, model: str) -> bool:
     """Return whether the model's provider caches only marked prefixes: Anthropic, directly or through another host.
 
     Other providers cache prefixes without markers, or not at all.
@@ -246,10 +248,12 @@ def wants_markers(litellm: ModuleType, model: str) -> bool:
     name, provider, *_ = litellm.get_llm_provider(model)
     if provider == "anthropic":
         return True
-    return provider in _HOSTS and "claude" in name and bool(litellm.utils.supports_prompt_caching(model))
+    return provider in _CLAUDE_HOSTS and "claude" in name and bool(litellm.utils.supports_prompt_caching(model))
 
 
-def marked(messages: tuple[ChatMessage, ...], model: str = "", is_growing: bool = False) -> list[dict[str, Any]]:
+def add_cache_markers(
+    messages: tuple[ChatMessage, ...], model: str = "", is_growing: bool = False
+) -> list[dict[str, Any]]:
     """Return the messages with cache markers at the ends of stable prefixes; adjacent messages of a role are joined.
 
     There are two markers: one after the instructions, which all calls of a scenario share, and one after the last
@@ -262,7 +266,7 @@ def marked(messages: tuple[ChatMessage, ...], model: str = "", is_growing: bool 
         is_growing: Whether the next request will begin with all messages of this one, as it does for an agent with
             tools.
     """
-    system = max((index for index, message in enumerate(messages) if message["role"] == "system"), default=-1)
-    whole = messages if is_growing else messages[:-1]
-    last = max((index for index, message in enumerate(whole) if not is_of_tools(message)), default=-1)
-    return wire_messages(messages, model, {system, last})
+    last_system = max((index for index, message in enumerate(messages) if message["role"] == "system"), default=-1)
+    stable = messages if is_growing else messages[:-1]
+    last_stable = max((index for index, message in enumerate(stable) if not is_tool_message(message)), default=-1)
+    return convert_messages(messages, model, {last_system, last_stable})

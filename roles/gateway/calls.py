@@ -18,10 +18,10 @@ from dialoom.roles.players import Session
 from dialoom.settings import SessionForm, Structured
 from dialoom.text import well_formed, well_formed_value
 
-ASKS = 2
+MAX_ASKS = 2
 """Maximum number of requests until a reply can be parsed; the second one shows the model its error."""
 
-BROKEN_OFF: Mapping[str, str] = {
+INCOMPLETE_REASONS: Mapping[str, str] = {
     "length": "cut off at the token limit",
     "refusal": "refused",
     "content_filter": "filtered",
@@ -49,25 +49,25 @@ class StatefulTools(Protocol):
         """Return to the state before the calls, because the attempt that made them is repeated."""
 
 
-_LETTERS = string.ascii_letters + string.digits
-_USUAL_REPLY = 256
-_MOST_TOKENS = 1_000_000_000
-_MOST_DOLLARS = 1_000_000.0
+_ID_CHARACTERS = string.ascii_letters + string.digits
+_TYPICAL_REPLY_TOKENS = 256
+_MAX_TOKENS = 1_000_000_000
+_MAX_COST_DOLLARS = 1_000_000.0
 """Upper bounds of a call's tokens and cost: larger figures are a provider's error and must not break a run's sums."""
 
 
-SAID = "said"
+WRITTEN_BY_PERSON = "said"
 """The model of a call whose reply was written by a person, and the finish reason of this reply."""
 
 TOOL_ROLE = "tool"
 """Role under which executions of an MCP server's tools are recorded."""
 
-TOOL_CALL = f"{TOOL_ROLE}:"
+TOOL_MODEL_PREFIX = f"{TOOL_ROLE}:"
 """Prefix of the model name under which a tool call is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
-class ToolRun:
+class ToolExecution:
     """A call of a tool that acts outside the run, on an MCP server.
 
     Attributes:
@@ -127,7 +127,7 @@ class CallPlace:
     is_common: bool = False
     session: Session | None = field(default=None, compare=False)
 
-    def again(self) -> CallPlace:
+    def next_ask(self) -> CallPlace:
         """Return the place of the second request, after a reply that does not parse."""
         return replace(self, ask=self.ask + 1)
 
@@ -154,8 +154,8 @@ class Request:
             are not part of the conversation in later requests.
         session: The session that is passed to the player.
         session_form: The part of a request to a model that carries the session; `None` for no part.
-        earlier: The latest known state of a stateful player.
-        tool_run: The tool call to execute, if this is not a request to a model.
+        player_state: The latest known state of a stateful player.
+        tool_execution: The tool call to execute, if this is not a request to a model.
     """
 
     role: str
@@ -178,10 +178,10 @@ class Request:
     rendered: tuple[ChatMessage, ...] | None = None
     session: Session | None = None
     session_form: SessionForm | None = None
-    earlier: PlayerState | None = None
-    tool_run: ToolRun | None = None
+    player_state: PlayerState | None = None
+    tool_execution: ToolExecution | None = None
 
-    def rewritten(self, messages: tuple[ChatMessage, ...]) -> Request:
+    def with_messages(self, messages: tuple[ChatMessage, ...]) -> Request:
         """Return the request with other messages.
 
         Messages count as part of the conversation only up to the first changed one.
@@ -196,7 +196,7 @@ class Request:
         )
 
     @property
-    def shaping(self) -> list[Any]:
+    def reply_settings(self) -> list[Any]:
         """All settings besides model, temperature and seed that affect the reply; empty if all have defaults."""
         sampled = [self.max_reply, dict(sorted(self.params.items()))] if self.max_reply or self.params else []
         shaped = sampled if self.structured == "auto" else [*sampled, self.structured]
@@ -209,14 +209,14 @@ class Request:
         return [*(each["content"] for each in self.messages), *(json.dumps(each, ensure_ascii=False) for each in rest)]
 
     @property
-    def letters(self) -> int:
+    def character_count(self) -> int:
         """Length of the request in characters, including tools and tool calls."""
         return sum(map(len, self.texts))
 
     @property
     def expected_tokens(self) -> int:
         """Estimated number of tokens: one per four characters, plus a reply of typical length."""
-        return expected_tokens(self.letters)
+        return estimate_tokens(self.character_count)
 
     def call_key(self, place: CallPlace) -> str:
         """Return the call's key, under which the ledger stores it: a SHA-256 of its place and its request.
@@ -233,21 +233,21 @@ class Request:
         * of the place: `seed` and `session`;
         * of the request: `role`, `prompt_id` (except in a common call), `reply_type`, `api_base`,
           `timeout`, `run_tool`, `inputs`, `is_stateful`, `conversation`, `rendered`, `session`, `session_form`,
-          `earlier` and `tool_run`;
+          `player_state` and `tool_execution`;
         * anything else, such as limits, budget, prices and cache.
         """
         at = [place.scenario, place.node, place.step, place.ordinal]
         content = [
             [*(["common", self.prompt_id] if place.is_common else at), place.ask, place.sample],
-            [self.model, self.temperature, self.seed, *self.shaping],
+            [self.model, self.temperature, self.seed, *self.reply_settings],
             [message_identity(message) for message in self.messages],
         ]
         return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()
 
 
-def expected_tokens(letters: int, requests: int = 1) -> int:
+def estimate_tokens(characters: int, requests: int = 1) -> int:
     """Return the estimated number of tokens of requests with this total length, including typical replies."""
-    return letters // 4 + requests * _USUAL_REPLY
+    return characters // 4 + requests * _TYPICAL_REPLY_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +267,7 @@ class Attempt:
     retry_after: float | None = None
 
 
-FIGURES = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost")
+USAGE_FIELDS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost")
 """The attributes of a completion that hold its tokens and cost."""
 
 
@@ -314,11 +314,11 @@ class Completion:
             object.__setattr__(self, "tool_calls", tuple(well_formed_value(list(self.tool_calls))))
             object.__setattr__(self, "outputs", tuple(map(well_formed, self.outputs)))
             object.__setattr__(self, "carried", well_formed_value(self.carried))
-        for name in FIGURES[:-1]:
-            if not is_count(getattr(self, name)):
+        for name in USAGE_FIELDS[:-1]:
+            if not is_token_count(getattr(self, name)):
                 object.__setattr__(self, name, None)
         cost: Any = self.cost
-        if not isinstance(cost, int | float) or isinstance(cost, bool) or not 0 <= cost <= _MOST_DOLLARS:
+        if not isinstance(cost, int | float) or isinstance(cost, bool) or not 0 <= cost <= _MAX_COST_DOLLARS:
             object.__setattr__(self, "cost", None)
 
     def with_ids(self, key: str) -> Completion:
@@ -330,34 +330,34 @@ class Completion:
         if not self.tool_calls:
             return self
         calls = tuple(
-            FunctionCall(id=_call_id(key, number), name=call["name"], arguments=call["arguments"])
+            FunctionCall(id=_make_call_id(key, number), name=call["name"], arguments=call["arguments"])
             for number, call in enumerate(self.tool_calls)
         )
         return replace(self, tool_calls=calls)
 
-    def plus(self, billed: Completion | None) -> Completion:
+    def add_usage(self, billed: Completion | None) -> Completion:
         """Return the completion with the tokens and cost of unusable replies added; an unknown figure stays unknown."""
         if billed is None:
             return self
-        pairs = {name: (getattr(self, name), getattr(billed, name)) for name in FIGURES}
+        pairs = {name: (getattr(self, name), getattr(billed, name)) for name in USAGE_FIELDS}
         sums: dict[str, Any] = {name: None if None in pair else sum(pair) for name, pair in pairs.items()}
         return replace(self, **sums)
 
     @property
-    def broken_off(self) -> str | None:
+    def incomplete_reason(self) -> str | None:
         """The reason why the reply is incomplete; `None` if it is complete."""
-        return self.finish_reason if self.finish_reason in BROKEN_OFF else None
+        return self.finish_reason if self.finish_reason in INCOMPLETE_REASONS else None
 
 
-def _call_id(key: str, number: int) -> str:
+def _make_call_id(key: str, number: int) -> str:
     """Return an id of nine letters and digits, which is the only form that Mistral accepts."""
     number = int.from_bytes(hashlib.sha256(f"{key} {number}".encode()).digest()[:8], "big")
-    return "".join(_LETTERS[number // len(_LETTERS) ** place % len(_LETTERS)] for place in range(9))
+    return "".join(_ID_CHARACTERS[number // len(_ID_CHARACTERS) ** place % len(_ID_CHARACTERS)] for place in range(9))
 
 
-def is_count(value: object) -> bool:
+def is_token_count(value: object) -> bool:
     """Return whether a value is a plausible token count."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,7 +412,7 @@ class Ledger(Protocol):
     async def is_open(self, key: str, place: CallPlace) -> bool:
         """Return whether a call with this identity was begun and has no reply, so that its outcome is unknown."""
 
-    async def failed(self, id_: int, attempt: Attempt) -> None:
+    async def record_failed_attempt(self, id_: int, attempt: Attempt) -> None:
         """Record a failed attempt at a call in flight."""
 
     async def record(self, id_: int, record: CallRecord) -> None:
@@ -448,7 +448,7 @@ class MemoryLedger:
         """Return whether a call with this key was begun and has no reply."""
         return key in self._open.values()
 
-    async def failed(self, id_: int, attempt: Attempt) -> None:
+    async def record_failed_attempt(self, id_: int, attempt: Attempt) -> None:
         """Ignore a failed attempt; the error of the call reports the last one."""
 
     async def record(self, id_: int, record: CallRecord) -> None:

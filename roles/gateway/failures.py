@@ -54,7 +54,7 @@ def describe_context_error(text: str, request: Request | None) -> str:
     """Return advice with the sizes of window and request as far as known, from the provider or estimated by dialoom."""
     needed, window = _find_number(_REQUEST_LENGTHS, text), _find_number(_WINDOW_LENGTHS, text)
     if needed is None and request is not None:
-        needed = f"about {request.letters // 4:,}"
+        needed = f"about {request.character_count // 4:,}"
     return format_too_long(needed and f"{needed} tokens", window, request)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
-LIMIT = "max_tokens"
+MAX_TOKENS = "max_tokens"
 """LiteLLM's name for the maximum number of tokens in a reply."""
 
 SEED = "seed"
@@ -39,7 +39,7 @@ class Family(BaseModel):
     budgets: Mapping[str, int] = {}
     returns: Literal["thinking_blocks", "signatures", "reasoning_content"] | None = None
     responses: bool = False
-    limit: str = LIMIT
+    limit: str = MAX_TOKENS
     system: str = "system"
     schema_: bool | None = None
     tools: bool | None = None
@@ -52,26 +52,26 @@ class Change(NamedTuple):
         name: The parameter.
         value: The configured value; `None` if none is configured.
         sent: The value that is sent; `None` if none is sent.
-        why: The reason for the difference.
+        reason: The reason for the difference.
     """
 
     name: str
     value: Any
     sent: Any
-    why: str
+    reason: str
 
     def __str__(self) -> str:
         became = "not sent" if self.sent is None else f"sent as {self.sent!r}"
         is_shown = self.name != SEED and self.value is not None  # seeds differ in each call
         value = f" {self.value!r:.60}" if is_shown else ""
-        return f"{self.name}{value} {became} ({self.why})"
+        return f"{self.name}{value} {became} ({self.reason})"
 
 
 Changes: TypeAlias = tuple[Change, ...]
 
 
 @functools.cache
-def families() -> tuple[Family, ...]:
+def load_families() -> tuple[Family, ...]:
     """Return the families of models in the table."""
     rows = tomllib.loads(resources.files(__package__).joinpath("families.toml").read_text(encoding="utf-8"))["family"]
     return tuple(
@@ -80,44 +80,44 @@ def families() -> tuple[Family, ...]:
 
 
 @functools.cache
-def family_of(model: str) -> Family | None:
+def find_family(model: str) -> Family | None:
     """Return the family that the last part of a model's name belongs to; `None` if the model is in no family."""
-    own = own_name(model).lower()
-    return next((each for each in families() if re.search(each.pattern, own)), None)
+    name = strip_prefixes(model).lower()
+    return next((each for each in load_families() if re.search(each.pattern, name)), None)
 
 
-def own_name(model: str) -> str:
+def strip_prefixes(model: str) -> str:
     """Return a model's name without the prefixes of its provider and router, and of OpenAI's fine-tuned models."""
     return model.rpartition("/")[2].removeprefix("ft:")
 
 
-def fitted(model: str, values: Mapping[str, Any]) -> tuple[Mapping[str, Any], Changes]:
+def fit_parameters(model: str, values: Mapping[str, Any]) -> tuple[Mapping[str, Any], Changes]:
     """Return the parameters to send to a model, with the differences from the configured ones.
 
     Args:
         model: The model's name.
         values: The configured values by LiteLLM's names, without those that are `None`.
     """
-    family = family_of(model)
+    family = find_family(model)
     if family is None:
         return values, ()
     sent, changes = dict(values), []
     for name, value in values.items():
-        accepted, why = _accepted(family, name, value, values)
-        if accepted == value and not why:
+        accepted, reason = _adapt_value(family, name, value, values)
+        if accepted == value and not reason:
             continue
-        changes.append(Change(name, value, accepted, why))
+        changes.append(Change(name, value, accepted, reason))
         del sent[name]
         if name == THINKING and accepted is not None:
             sent = {**accepted, **sent}
         elif accepted is not None:
             sent[name] = accepted
-    if family.limit != LIMIT and LIMIT in sent:
-        sent[family.limit] = sent.pop(LIMIT)
+    if family.limit != MAX_TOKENS and MAX_TOKENS in sent:
+        sent[family.limit] = sent.pop(MAX_TOKENS)
     return sent, tuple(changes)
 
 
-def _accepted(family: Family, name: str, value: Any, values: Mapping[str, Any]) -> tuple[Any, str]:
+def _adapt_value(family: Family, name: str, value: Any, values: Mapping[str, Any]) -> tuple[Any, str]:
     """Return the value to send for a parameter, or `None` to send none, and the reason for any difference."""
     if name in family.rejects:
         return None, f"{family.name} do not accept it"
@@ -131,22 +131,22 @@ def _accepted(family: Family, name: str, value: Any, values: Mapping[str, Any]) 
         return family.at_most[name], f"{family.name} accept at most {family.at_most[name]:g}"
     if name in family.at_least and value < family.at_least[name] and _is_thinking(family, values):
         return family.at_least[name], f"{family.name} accept no less than {family.at_least[name]:g} while thinking"
-    if name == LIMIT and value <= (budget := _budget(family, values)):
+    if name == MAX_TOKENS and value <= (budget := _get_thinking_budget(family, values)):
         return value + budget, f"it must exceed the thinking budget of {budget:,} tokens"
     if name == THINKING and family.thinks == "adaptive" and isinstance(value, Mapping):
-        return _adaptive(family, value)
+        return _adapt_thinking(family, value)
     return value, ""
 
 
-def _adaptive(family: Family, thinking: Mapping[str, Any]) -> tuple[Any, str]:
+def _adapt_thinking(family: Family, thinking: Mapping[str, Any]) -> tuple[Any, str]:
     """Return the value of `thinking` to send to a model that sets its own budget, and the reason for any difference."""
     if thinking.get("type") == "disabled" and family.by_default:
         return None, f"{family.name} always think"
     if thinking.get("type") != "enabled":
         return thinking, ""
     budget = thinking.get("budget_tokens") or 0
-    reached = [effort for effort, tokens in family.budgets.items() if budget >= tokens]
-    return {EFFORT: reached[-1] if reached else next(iter(family.budgets))}, f"{family.name} accept no budget"
+    efforts = [effort for effort, tokens in family.budgets.items() if budget >= tokens]
+    return {EFFORT: efforts[-1] if efforts else next(iter(family.budgets))}, f"{family.name} accept no budget"
 
 
 def _is_thinking(family: Family, values: Mapping[str, Any]) -> bool:
@@ -156,7 +156,7 @@ def _is_thinking(family: Family, values: Mapping[str, Any]) -> bool:
     return family.by_default if effort is None else effort != "none"
 
 
-def _budget(family: Family, values: Mapping[str, Any]) -> int:
+def _get_thinking_budget(family: Family, values: Mapping[str, Any]) -> int:
     """Return the number of tokens reserved for thinking."""
     thinking = values.get(THINKING)
     if family.thinks not in ("budget", "either") or not _is_thinking(family, values):

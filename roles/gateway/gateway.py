@@ -27,25 +27,25 @@ from dialoom.settings import AT_ONCE, Budget, OwnPlayer, Price
 
 from .availability import Availability, CallInFlight, ProviderEvent
 from .budget import Account, Coordinator, Endpoint, Spend, sum_tokens
-from .cache import Replies
-from .calls import CallPlace, CallRecord, Completion, Ledger, Request, ToolRun
+from .cache import ReplyStore
+from .calls import CallPlace, CallRecord, Completion, Ledger, Request, ToolExecution
 from .limits import AdaptiveLimit, LimitState, Pauses
 from .litellm_backend import (
-    TIMEOUT,
+    TIMEOUT_SECONDS,
     EmbeddingBackend,
     LiteLLMBackend,
-    check_offline,
+    check_offline_model,
+    check_provider,
     check_support,
-    ensure_known,
-    expected_changes,
+    predict_changes,
 )
 from .model_facts import Prices, check_window, provider_of
-from .players import player_backend
+from .players import create_player_backend
 from .retries import MAX_ATTEMPTS, Attempts, Backend
-from .sent import described_changes
-from .stateful import StatefulModel, marks, player_key
+from .sent import describe_changes
+from .stateful import StatefulModel, compute_marks, player_key
 from .tracing import Tracing
-from .wire import Shapes
+from .wire import RejectedForms
 
 Value = TypeVar("Value")
 
@@ -84,14 +84,14 @@ class GatewaySettings(CallLimits):
 
     Attributes:
         concurrency: Maximum number of calls in flight for each model.
-        longest_wait: Longest backoff between attempts, in seconds.
+        max_backoff: Longest backoff between attempts, in seconds.
         replay_only: Whether calls are forbidden, so that every reply must be in the ledger or the cache.
         patience: Seconds that calls wait for an unavailable provider; with 0, they fail instead.
         strict_params: Whether a call is refused if its parameters would not be sent as configured.
     """
 
     concurrency: int = AT_ONCE
-    longest_wait: float = 30.0
+    max_backoff: float = 30.0
     replay_only: bool = False
     patience: float = 0.0
     strict_params: bool = False
@@ -108,7 +108,7 @@ class Gateway:
         tracing: Receives every call that was sent.
         objects: Players that were given as objects, by the names of their models.
         shapes: The forms of structured output that the models have rejected; the gateway adds new findings.
-        sharing: State shared with the gateways of other processes, if there are any.
+        coordinator: State shared with the gateways of other processes, if there are any.
     """
 
     def __init__(
@@ -116,32 +116,32 @@ class Gateway:
         ledger: Ledger,
         settings: GatewaySettings | None = None,
         spent: Spend | None = None,
-        cache: Replies | None = None,
+        cache: ReplyStore | None = None,
         tracing: Tracing | None = None,
         objects: Mapping[str, OwnPlayer] | None = None,
-        shapes: Shapes | None = None,
-        sharing: Coordinator | None = None,
+        shapes: RejectedForms | None = None,
+        coordinator: Coordinator | None = None,
     ) -> None:
         self._ledger = ledger
         self._settings = settings or GatewaySettings()
         self._cache = cache
         self._tracing = tracing
         self._objects = objects or {}
-        self._shapes = shapes or Shapes()
-        self._sharing = sharing
+        self._shapes = shapes or RejectedForms()
+        self._coordinator = coordinator
         budget = self._settings.budget
-        self._account = sharing.account(budget) if sharing else Account(budget, spent or Spend())
+        self._account = coordinator.account(budget) if coordinator else Account(budget, spent or Spend())
         self._backends: dict[tuple[str, bool], Backend] = {}
-        self._importing = asyncio.Lock()
-        self._adaptive: dict[tuple[str, str | None], AdaptiveLimit] = {}
+        self._import_lock = asyncio.Lock()
+        self._limits: dict[tuple[str, str | None], AdaptiveLimit] = {}
         self._availabilities: dict[str, Availability] = {}
         self._pauses = Pauses()
         self._pending: dict[str, asyncio.Future[None]] = {}
-        self._refused: dict[str, PermanentProviderError] = {}
+        self._permanent_failures: dict[str, PermanentProviderError] = {}
         self._listener: Callable[[ProviderEvent], None] = lambda _event: None
         self._in_flight: dict[str, CallInFlight] = {}
-        if sharing is not None:
-            sharing.listen(self._hear_overload)
+        if coordinator is not None:
+            coordinator.listen(self._apply_overload)
 
     @property
     def in_flight(self) -> Sequence[CallInFlight]:
@@ -149,9 +149,9 @@ class Gateway:
         return tuple(self._in_flight.values())  # in insertion order
 
     @property
-    def states(self) -> dict[str, LimitState]:
+    def limit_states(self) -> dict[str, LimitState]:
         """The state of the limit of each model that was called."""
-        return {model: limit.state for (model, _), limit in self._adaptive.items()}
+        return {model: limit.state for (model, _), limit in self._limits.items()}
 
     def drain(self) -> None:
         """End every pause. Attempts in flight are completed; calls that would have to wait are cancelled."""
@@ -172,7 +172,7 @@ class Gateway:
             BindingError: If a model's module, file or name is unknown.
         """
         for binding in models:
-            self._backend(binding.model, binding.stateful)
+            self._get_backend(binding.model, binding.stateful)
 
     def can_restore(self, model: str) -> bool:
         """Return whether a stateful player's state can be restored; `True` for an object that was not given again."""
@@ -185,7 +185,7 @@ class Gateway:
         Raises:
             BindingError: If its module, file or name is unknown.
         """
-        return self._backend(model, is_stateful=True)
+        return self._get_backend(model, is_stateful=True)
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
         """Return the reply to a request that is made at a place in a run.
@@ -199,25 +199,25 @@ class Gateway:
             CacheError: If the cache file cannot be used.
         """
         key = request.call_key(place)
-        if request.tool_run is not None:
-            return await self._run_tool(request.tool_run, key, request, place)
+        if request.tool_execution is not None:
+            return await self._run_tool(request.tool_execution, key, request, place)
         try:
             if place.is_common:
-                return await self._common(key, request, place)
+                return await self._complete_common(key, request, place)
             return await self._complete(key, request, place)
         except DrainedError:
             # Otherwise LangGraph would cancel concurrent calls, which are paid for.
             await self._account.wait_until_idle()
             raise
 
-    async def _run_tool(self, run: ToolRun, key: str, request: Request, place: CallPlace) -> Completion:
+    async def _run_tool(self, run: ToolExecution, key: str, request: Request, place: CallPlace) -> Completion:
         """Return the recorded result of a tool call, or execute the call.
 
         A call that was interrupted is executed again only if a repetition has no additional effect. A tool call needs
         no slot in a limit and no budget, is attempted once, and is not shared between runs.
         """
         if self._settings.replay_only:
-            return await self._replayed(key, request, place)
+            return await self._replay(key, request, place)
         is_open = not run.is_repeatable and await self._ledger.is_open(key, place)
         if is_open and await self._ledger.find(key, place) is None:
             raise PermanentProviderError(
@@ -228,7 +228,7 @@ class Gateway:
         begun = await self._ledger.begin(key, place, request)
         if isinstance(begun, Completion):
             return begun
-        started, seconds = time.monotonic(), _of(request.role, self._settings.timeouts) or TIMEOUT
+        started, seconds = time.monotonic(), _look_up(request.role, self._settings.timeouts) or TIMEOUT_SECONDS
         outcome: Completion | ProviderError
         try:
             async with asyncio.timeout(seconds) as bound:
@@ -239,11 +239,9 @@ class Gateway:
             if not bound.expired():
                 raise
             outcome = PermanentProviderError(f"the tool call {run.text} has no result after {seconds:g} s (timeout)")
-        return await self._recorded(begun, outcome, 1, time.monotonic() - started)
+        return await self._record(begun, outcome, 1, time.monotonic() - started)
 
-    async def _recorded(
-        self, id_: int, outcome: Completion | ProviderError, attempts: int, latency: float
-    ) -> Completion:
+    async def _record(self, id_: int, outcome: Completion | ProviderError, attempts: int, latency: float) -> Completion:
         """Record the result of a call; return the completion or raise the error."""
         if isinstance(outcome, Completion):
             await self._ledger.record(id_, CallRecord(outcome, None, attempts, latency))
@@ -253,15 +251,15 @@ class Gateway:
         )
         raise outcome
 
-    async def _common(self, key: str, request: Request, place: CallPlace) -> Completion:
+    async def _complete_common(self, key: str, request: Request, place: CallPlace) -> Completion:
         """Make a common call: all its callers share its reply or its failure.
 
         A permanent failure is raised again for later callers.
         """
-        if (known := await self._ledger.find(key, place)) is not None:
-            return known
-        if (refused := self._refused.get(key)) is not None:
-            raise refused
+        if (recorded := await self._ledger.find(key, place)) is not None:
+            return recorded
+        if (earlier_failure := self._permanent_failures.get(key)) is not None:
+            raise earlier_failure
         while (pending := self._pending.get(key)) is not None:
             await asyncio.wait([pending])
             if pending.cancelled():
@@ -271,13 +269,13 @@ class Gateway:
             return await self._complete(key, request, place)  # replayed from the ledger, which records the use
         pending = self._pending[key] = asyncio.get_running_loop().create_future()
         try:
-            completion = await self._made_once(key, request, place)
+            completion = await self._complete_once(key, request, place)
         except asyncio.CancelledError:
             pending.cancel()
             raise
         except BaseException as failure:
             if isinstance(failure, PermanentProviderError):
-                self._refused[key] = failure
+                self._permanent_failures[key] = failure
             pending.set_exception(failure)
             pending.exception()  # mark the exception as retrieved: there may be no waiting caller
             raise
@@ -287,17 +285,17 @@ class Gateway:
                 pending.set_result(None)
         return completion
 
-    async def _made_once(self, key: str, request: Request, place: CallPlace) -> Completion:
+    async def _complete_once(self, key: str, request: Request, place: CallPlace) -> Completion:
         """Make a common call once for this process, or return the reply if another process has made the call."""
-        sharing = self._sharing
-        if sharing is None or await sharing.has_reply(key):
+        coordinator = self._coordinator
+        if coordinator is None or await coordinator.has_reply(key):
             return await self._complete(key, request, place)
         try:
             completion = await self._complete(key, request, place)
         except BaseException as error:
-            await asyncio.shield(sharing.announce_failure(key, error if isinstance(error, ProviderError) else None))
+            await asyncio.shield(coordinator.announce_failure(key, error if isinstance(error, ProviderError) else None))
             raise
-        await sharing.announce_reply(key)
+        await coordinator.announce_reply(key)
         return completion
 
     async def _complete(self, key: str, request: Request, place: CallPlace) -> Completion:
@@ -305,35 +303,35 @@ class Gateway:
         if (
             self._cache is not None
             and not request.is_stateful
-            and (shared := await self._cache.find(request, place)) is not None
+            and (cached := await self._cache.find(request, place)) is not None
         ):
-            return await self._booked(shared, key, request, place)
+            return await self._record_cached(cached, key, request, place)
         if self._settings.replay_only:
-            return await self._replayed(key, request, place)
-        kind = request.model, request.is_stateful
-        if (backend := self._backends.get(kind)) is None:  # first, as it loads LiteLLM's table of windows
-            async with self._importing:  # in a thread, because imports would block the event loop
-                backend = await asyncio.to_thread(self._backend, *kind)
-        expected = self._expected(request)
+            return await self._replay(key, request, place)
+        backend_key = request.model, request.is_stateful
+        if (backend := self._backends.get(backend_key)) is None:  # first, as it loads LiteLLM's table of windows
+            async with self._import_lock:  # in a thread, because imports would block the event loop
+                backend = await asyncio.to_thread(self._get_backend, *backend_key)
+        expected = self._estimate_spend(request)
         try:
             check_window(request, self._settings.context)
             self._account.reserve(expected)
         except (ContextError, BudgetError) as refusal:
-            if (known := await self._ledger.find(key, place)) is not None:
-                return known
+            if (recorded := await self._ledger.find(key, place)) is not None:
+                return recorded
             if isinstance(refusal, ContextError):
                 raise
             await self._account.claim(expected)
-        taken = Spend()
+        spent = Spend()
         try:
-            completion, taken = await self._call(backend, request, place, key)
+            completion, spent = await self._call(backend, request, place, key)
         except ProviderError as error:
             if error.billed is not None:
-                taken = replace(self._taken(error.billed, request), calls=0)
+                spent = replace(self._compute_spend(error.billed, request), calls=0)
             raise
         finally:
             self._in_flight.pop(key, None)
-            self._account.settle(expected, taken)
+            self._account.settle(expected, spent)
         return completion
 
     async def _call(self, backend: Backend, request: Request, place: CallPlace, key: str) -> tuple[Completion, Spend]:
@@ -344,14 +342,14 @@ class Gateway:
         Returns:
             The reply and its consumption; no consumption if the reply was replayed.
         """
-        request = replace(request, timeout=_of(request.role, self._settings.timeouts))
-        limit, availability = self._limit(request), self._availability(request)
+        request = replace(request, timeout=_look_up(request.role, self._settings.timeouts))
+        limit, availability = self._get_limit(request), self._get_availability(request)
         if availability.is_unavailable and (known := await self._ledger.find(key, place)) is not None:
             return known, Spend()
         if request.is_stateful:
-            earlier = await self._ledger.player_state(place, player_key(request), list(marks(request)))
-            request = replace(request, earlier=earlier)
-        attempts = Attempts(limit, availability, self._settings.longest_wait, self._pauses)
+            earlier = await self._ledger.player_state(place, player_key(request), list(compute_marks(request)))
+            request = replace(request, player_state=earlier)
+        attempts = Attempts(limit, availability, self._settings.max_backoff, self._pauses)
         begun: Completion | int | None = None
         started = time.monotonic()
         prices = self._settings.stated_prices
@@ -367,33 +365,33 @@ class Gateway:
                             limit.release(turn.slot)
                             return begun, Spend()
                         self._in_flight.setdefault(key, CallInFlight(request.role, request.model))
-                        failed = functools.partial(self._ledger.failed, begun)
+                        failed = functools.partial(self._ledger.record_failed_attempt, begun)
                         outcome = await attempts.make(turn, backend.complete(request, key), failed)
         except ProviderError as failure:
             outcome = failure
         except DrainedError:
             if (error := attempts.last_error) is not None:  # it was waiting for another attempt
                 assert isinstance(begun, int)
-                error.billed = error.billed and prices.applied(error.billed, request.model)
+                error.billed = error.billed and prices.apply_to(error.billed, request.model)
                 with suppress(ProviderError):
-                    await self._recorded(begun, error, attempts.count, time.monotonic() - started)
+                    await self._record(begun, error, attempts.count, time.monotonic() - started)
             raise
         assert isinstance(begun, int)
         latency = time.monotonic() - started
         if isinstance(outcome, Completion):
-            outcome = prices.applied(outcome.plus(attempts.billed), request.model).with_ids(key)
+            outcome = prices.apply_to(outcome.add_usage(attempts.billed), request.model).with_ids(key)
         elif outcome.billed is not None:
-            outcome.billed = prices.applied(outcome.billed, request.model)
+            outcome.billed = prices.apply_to(outcome.billed, request.model)
         try:
-            completion = await self._recorded(begun, outcome, attempts.count, latency)
+            completion = await self._record(begun, outcome, attempts.count, latency)
         finally:
             if self._tracing is not None:
                 self._tracing.record_call(request, place, outcome, attempts.count, latency)
         if self._cache is not None and not request.is_stateful:
-            await self._cache.keep(request, place, completion)
-        return completion, self._taken(completion, request)
+            await self._cache.store(request, place, completion)
+        return completion, self._compute_spend(completion, request)
 
-    async def _booked(self, shared: Completion, key: str, request: Request, place: CallPlace) -> Completion:
+    async def _record_cached(self, cached: Completion, key: str, request: Request, place: CallPlace) -> Completion:
         """Record a cached reply as a call of this run without attempts, tokens or cost.
 
         The call needs no slot and no budget. If the ledger already has a reply, return that reply.
@@ -401,92 +399,92 @@ class Gateway:
         begun = await self._ledger.begin(key, place, request)
         if isinstance(begun, Completion):
             return begun
-        free = replace(shared, input_tokens=0, output_tokens=0, cached_tokens=0, cost=0.0).with_ids(key)
-        return await self._recorded(begun, free, 0, 0.0)
+        free = replace(cached, input_tokens=0, output_tokens=0, cached_tokens=0, cost=0.0).with_ids(key)
+        return await self._record(begun, free, 0, 0.0)
 
-    async def _replayed(self, key: str, request: Request, place: CallPlace) -> Completion:
-        known = await self._ledger.find(key, place)
-        if known is None:
+    async def _replay(self, key: str, request: Request, place: CallPlace) -> Completion:
+        recorded = await self._ledger.find(key, place)
+        if recorded is None:
             raise NotRecordedError(
                 f"the call of {request.role} at node {place.node!r}, step {place.step} of {place.scenario} is not "
                 "recorded, but this run may only replay recorded replies"
             )
-        return known
+        return recorded
 
-    def _expected(self, request: Request) -> Spend:
+    def _estimate_spend(self, request: Request) -> Spend:
         if not self._settings.budget.is_bounded:
             return Spend(1)
         tokens = request.expected_tokens
-        return Spend(1, tokens, self._settings.stated_prices.expected(request.model, tokens) or 0.0)
+        return Spend(1, tokens, self._settings.stated_prices.estimate_cost(request.model, tokens) or 0.0)
 
-    def _taken(self, completion: Completion, request: Request) -> Spend:
+    def _compute_spend(self, completion: Completion, request: Request) -> Spend:
         """Return the calls, tokens and cost of a reply, with estimates in place of figures that were not reported."""
-        expected = self._expected(request)
+        expected = self._estimate_spend(request)
         tokens, cost = sum_tokens(completion), completion.cost
         if cost is None and tokens is not None and self._settings.budget.is_bounded:
-            cost = self._settings.stated_prices.expected(request.model, tokens)
+            cost = self._settings.stated_prices.estimate_cost(request.model, tokens)
         return Spend(1, expected.tokens if tokens is None else tokens, expected.cost if cost is None else cost)
 
-    def _limit(self, request: Request) -> AdaptiveLimit:
-        place = (request.model, request.api_base)
-        if (limit := self._adaptive.get(place)) is None:
-            limit = self._adaptive[place] = self._new_limit(place)
+    def _get_limit(self, request: Request) -> AdaptiveLimit:
+        endpoint = (request.model, request.api_base)
+        if (limit := self._limits.get(endpoint)) is None:
+            limit = self._limits[endpoint] = self._create_limit(endpoint)
         return limit
 
-    def _new_limit(self, place: Endpoint) -> AdaptiveLimit:
-        rpm, tpm = _of(place[0], self._settings.rpm), _of(place[0], self._settings.tpm)
-        most, sharing = self._settings.concurrency, self._sharing
-        if sharing is None:
-            return AdaptiveLimit(most, rpm, tpm, pauses=self._pauses)
+    def _create_limit(self, endpoint: Endpoint) -> AdaptiveLimit:
+        rpm, tpm = _look_up(endpoint[0], self._settings.rpm), _look_up(endpoint[0], self._settings.tpm)
+        concurrency, coordinator = self._settings.concurrency, self._coordinator
+        if coordinator is None:
+            return AdaptiveLimit(concurrency, rpm, tpm, pauses=self._pauses)
         requests, tokens = (
-            None if units is None else sharing.rate(place, kind, units, self._pauses)
+            None if units is None else coordinator.rate(endpoint, kind, units, self._pauses)
             for kind, units in (("requests", rpm), ("tokens", tpm))
         )
 
-        def tell(sent_at: float, retry_after: float | None) -> None:
-            sharing.announce_overload(place, time.monotonic() - sent_at, retry_after)
+        def announce_overload(sent_at: float, retry_after: float | None) -> None:
+            coordinator.announce_overload(endpoint, time.monotonic() - sent_at, retry_after)
 
-        return AdaptiveLimit(most, pauses=self._pauses, rates=(requests, tokens), on_overload=tell)
+        return AdaptiveLimit(concurrency, pauses=self._pauses, rates=(requests, tokens), on_overload=announce_overload)
 
-    def _hear_overload(self, place: Endpoint, age: float, retry_after: float | None) -> None:
-        if (limit := self._adaptive.get(place)) is not None:
+    def _apply_overload(self, endpoint: Endpoint, age: float, retry_after: float | None) -> None:
+        if (limit := self._limits.get(endpoint)) is not None:
             limit.apply_overload(time.monotonic() - age, retry_after)
 
-    def _availability(self, request: Request) -> Availability:
+    def _get_availability(self, request: Request) -> Availability:
         provider = provider_of(request.model)
         name = provider if request.api_base is None else f"{provider} at {request.api_base}"
-        if (known := self._availabilities.get(name)) is None:
-            known = self._availabilities[name] = Availability(
+        if (availability := self._availabilities.get(name)) is None:
+            availability = self._availabilities[name] = Availability(
                 name, self._settings.patience, self._pauses, lambda event: self._listener(event)
             )
-        return known
+        return availability
 
-    def _backend(self, model: str, is_stateful: bool) -> Backend:
+    def _get_backend(self, model: str, is_stateful: bool) -> Backend:
         """Return a model's backend; an object with several names has a single backend."""
         key = model, is_stateful
         if key not in self._backends:
             first = next((name for name, each in self._objects.items() if each is self._objects.get(model)), model)
             if (first, is_stateful) not in self._backends:
-                self._backends[first, is_stateful] = self._new_backend(first, is_stateful)
+                self._backends[first, is_stateful] = self._create_backend(first, is_stateful)
             self._backends[key] = self._backends[first, is_stateful]
         return self._backends[key]
 
-    def _new_backend(self, model: str, is_stateful: bool) -> Backend:
+    def _create_backend(self, model: str, is_stateful: bool) -> Backend:
         if model.startswith(OBJECT_PREFIX):
             if model not in self._objects:
                 raise BindingError(
                     f"{model!r} was passed as an object and is not stored in the run: pass it again", setting="models"
                 )
-            return player_backend(model.removeprefix(OBJECT_PREFIX), self._objects[model], is_stateful)
+            return create_player_backend(model.removeprefix(OBJECT_PREFIX), self._objects[model], is_stateful)
         if (player := load_player(model, is_stateful)) is not None:
-            return player_backend(model, player, is_stateful)
+            return create_player_backend(model, player, is_stateful)
         if model.startswith(EMBEDDING_PREFIX):
             return EmbeddingBackend(model.removeprefix(EMBEDDING_PREFIX))
         backend = LiteLLMBackend(shapes=self._shapes, is_strict=self._settings.strict_params)
         return StatefulModel(backend) if is_stateful else backend
 
 
-def _of(name: str, values: Mapping[str, Value]) -> Value | None:
+def _look_up(name: str, values: Mapping[str, Value]) -> Value | None:
     """Return the value for a role or model; the empty name stands for all others."""
     return values.get(name, values.get(""))
 
@@ -508,18 +506,18 @@ def check_model(model: str, is_stateful: bool = False) -> None:
     if model.startswith(EMBEDDING_PREFIX):
         EmbeddingBackend(model.removeprefix(EMBEDDING_PREFIX))
     elif model.startswith(OFFLINE_PREFIX):
-        check_offline(model)
+        check_offline_model(model)
     else:
-        ensure_known(model)
+        check_provider(model)
 
 
-def changed_parameters(models: Mapping[str, ModelBinding], *, with_seed: bool = True) -> dict[str, str]:
+def describe_changed_parameters(models: Mapping[str, ModelBinding], *, with_seed: bool = True) -> dict[str, str]:
     """Describe, by role, how requests will differ from the configuration, with or without the seed, which dialoom sets.
 
     Tools and reply types are not considered, because they depend on the request.
     """
-    found = {role: expected_changes(each) for role, each in models.items() if is_provider_model(each.model)}
-    texts = {role: described_changes(changes, with_seed=with_seed) for role, changes in found.items()}
+    changes_by_role = {role: predict_changes(each) for role, each in models.items() if is_provider_model(each.model)}
+    texts = {role: describe_changes(changes, with_seed=with_seed) for role, changes in changes_by_role.items()}
     return {role: text for role, text in texts.items() if text is not None}
 
 
@@ -529,7 +527,7 @@ def ensure_unchanged(models: Mapping[str, ModelBinding]) -> None:
     Raises:
         BindingError: If there are such parameters; the message lists all of them.
     """
-    if found := changed_parameters(models, with_seed=False):
+    if found := describe_changed_parameters(models, with_seed=False):
         lines = [f"{role} ({models[role].model}): {text}" for role, text in found.items()]
         raise BindingError(
             f"strict_params: {'; '.join(lines)}; change the configuration to what is sent", setting="strict_params"

@@ -16,8 +16,17 @@ from dialoom.roles.restoring import NAMESPACE_WITHOUT_PERSON, NON_JSON_STORE_ITE
 from dialoom.settings import CompiledGraph, GraphMaker
 
 from .calls import Request, RunTool
-from .stateful import MOST_NOTED, Latest, Locks, ReplyWithState, pack, session_of, split, unpack
-from .wire import as_sent
+from .stateful import (
+    MAX_ENTRIES,
+    BoundedDict,
+    Locks,
+    ReplyWithState,
+    pack_state,
+    require_session,
+    split_messages,
+    unpack_state,
+)
+from .wire import convert_message
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
@@ -26,25 +35,25 @@ if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
 
 
-def ai_message(message: AIMessage) -> dict[str, Any]:
+def convert_ai_message(message: AIMessage) -> dict[str, Any]:
     """Convert LangChain's assistant message to a chat message."""
-    made = [*message.tool_calls, *message.invalid_tool_calls]
-    calls = [{"name": call["name"], "arguments": call["args"]} for call in made]
-    return {"content": text_of(message.content), "tool_calls": calls}
+    all_calls = [*message.tool_calls, *message.invalid_tool_calls]
+    calls = [{"name": call["name"], "arguments": call["args"]} for call in all_calls]
+    return {"content": join_text(message.content), "tool_calls": calls}
 
 
-def text_of(content: str | Sequence[str | Mapping[str, Any]]) -> str:
+def join_text(content: str | Sequence[str | Mapping[str, Any]]) -> str:
     """Return the text of a message's content, which may be given in parts."""
     if isinstance(content, str):
         return content
     return "".join(part if isinstance(part, str) else str(part.get("text", "")) for part in content)
 
 
-Called = list[tuple[FunctionCall, str]]
+ToolResults = list[tuple[FunctionCall, str]]
 """Tool calls with the tools' outputs."""
 
 
-async def graph_reply(player: CompiledGraph | GraphMaker, request: Request) -> Mapping[str, Any]:
+async def ask_graph(player: CompiledGraph | GraphMaker, request: Request) -> Mapping[str, Any]:
     """Return a graph's reply to a conversation as a chat message, with its tool calls and their outputs.
 
     Args:
@@ -55,16 +64,16 @@ async def graph_reply(player: CompiledGraph | GraphMaker, request: Request) -> M
     Raises:
         PlayerError: If the graph is unsuitable, cannot run the tools, or adds no message.
     """
-    run: Called = []
-    tools = offered_tools(request, run)
+    results: ToolResults = []
+    tools = build_tools(request, results)
     graph = player if isinstance(player, CompiledGraph) else make_graph(player, tools)
-    messages = list(map(as_sent, request.messages))
-    state = await graph.ainvoke({"messages": messages}, configuration(request, tools))
-    return reply_of_graph(state, messages, tools, run)
+    messages = list(map(convert_message, request.messages))
+    state = await graph.ainvoke({"messages": messages}, build_config(request, tools))
+    return extract_reply(state, messages, tools, results)
 
 
-def offered_tools(request: Request, run: Called) -> list[BaseTool]:
-    """Return a request's tools as LangChain tools, which add each call and its output to `run`.
+def build_tools(request: Request, results: ToolResults) -> list[BaseTool]:
+    """Return a request's tools as LangChain tools, which add each call and its output to `results`.
 
     Raises:
         PlayerError: If the recipe does not allow players to run tools.
@@ -73,31 +82,31 @@ def offered_tools(request: Request, run: Called) -> list[BaseTool]:
         raise PlayerError(
             "runs its own tool calls, but this recipe does not support that (see `run_tool` of `Scene.act`)"
         )
-    return [_as_tool(each, request.run_tool, run) for each in request.tools] if request.run_tool else []
+    return [_build_tool(each, request.run_tool, results) for each in request.tools] if request.run_tool else []
 
 
-def configuration(
+def build_config(
     request: Request, tools: Sequence[BaseTool] = (), place: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """Return a graph's configuration for a call: thread, person's id as `user_id`, session and tools."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     if request.session is not None:
         session = request.session
-        found = {"thread_id": session.conversation, "user_id": session.person, "session": session}
-    found |= place or {}
-    return {"configurable": found | ({"tools": list(tools)} if tools else {})}
+        values = {"thread_id": session.conversation, "user_id": session.person, "session": session}
+    values |= place or {}
+    return {"configurable": values | ({"tools": list(tools)} if tools else {})}
 
 
-def reply_of_graph(
-    state: object, given: Sequence[Mapping[str, Any]], tools: Sequence[BaseTool], run: Called
+def extract_reply(
+    state: object, earlier_messages: Sequence[Mapping[str, Any]], tools: Sequence[BaseTool], results: ToolResults
 ) -> Mapping[str, Any]:
     """Return a graph's reply as a chat message, with its tool calls and their outputs.
 
     Args:
         state: The graph's final state.
-        given: The messages in the graph's state before it replied.
+        earlier_messages: The messages in the graph's state before it replied.
         tools: The tools that were offered.
-        run: The tool calls that were run, with their outputs.
+        results: The tool calls that were run, with their outputs.
 
     Raises:
         PlayerError: If the graph has added no message.
@@ -109,18 +118,18 @@ def reply_of_graph(
     if not isinstance(messages, list | tuple) or not messages:
         raise PlayerError("returned no new message: its final state has none under 'messages'")
     final = convert_to_messages(messages)
-    (before,), last = convert_to_messages([dict(given[-1])]), final[-1]
+    (before,), last = convert_to_messages([dict(earlier_messages[-1])]), final[-1]
     # A comparison of lengths or ids is not sufficient: a graph may shorten the conversation, or add its input twice.
-    is_same = (last.type, text_of(last.content)) == (before.type, text_of(before.content))
-    if is_same and not (last.type == "ai" and len(final) > len(given)):
+    is_same = (last.type, join_text(last.content)) == (before.type, join_text(before.content))
+    if is_same and not (last.type == "ai" and len(final) > len(earlier_messages)):
         why = "its final state ends with the last message that it was given"
         raise PlayerError(f"returned no new message: {'it was interrupted' if '__interrupt__' in values else why}")
-    reply = ai_message(last) if isinstance(last, AIMessage) else {"content": text_of(last.content)}
+    reply = convert_ai_message(last) if isinstance(last, AIMessage) else {"content": join_text(last.content)}
     if not tools:
         return reply
-    called = _shown_calls(final[len(given) :])
-    if len(called) < len(run):  # a graph does not have to add its tool calls to its messages
-        called = run
+    called = _extract_calls(final[len(earlier_messages) :])
+    if len(called) < len(results):  # a graph does not have to add its tool calls to its messages
+        called = results
     return {
         "content": reply["content"],
         "tool_calls": [call for call, _ in called],
@@ -128,44 +137,44 @@ def reply_of_graph(
     }
 
 
-def _as_tool(definition: Mapping[str, Any], run_tool: RunTool, run: Called) -> BaseTool:
+def _build_tool(definition: Mapping[str, Any], run_tool: RunTool, results: ToolResults) -> BaseTool:
     from langchain_core.tools import StructuredTool
 
     function = definition["function"]
     name = function["name"]
 
-    async def answer(**given: Any) -> str:
-        call = _as_call(name, given)
+    async def answer(**arguments: Any) -> str:
+        call = _build_call(name, arguments)
         output = await run_tool(call)
-        run.append((call, output))
+        results.append((call, output))
         return output
 
-    made: Callable[..., BaseTool] = StructuredTool.from_function
+    create: Callable[..., BaseTool] = StructuredTool.from_function
     schema = function.get("parameters", {"type": "object", "properties": {}})
-    says = function.get("description", name)
+    description = function.get("description", name)
     # LangGraph runs synchronous nodes in separate threads.
-    return made(
-        lambda **given: asyncio.run(answer(**given)),
+    return create(
+        lambda **arguments: asyncio.run(answer(**arguments)),
         coroutine=answer,
         name=name,
-        description=says,
+        description=description,
         args_schema=schema,
         infer_schema=False,
     )
 
 
-def _shown_calls(added: Sequence[BaseMessage]) -> Called:
+def _extract_calls(added: Sequence[BaseMessage]) -> ToolResults:
     """Return the tool calls in the messages that a graph has added, with their outputs, which are empty if missing."""
-    outputs = {getattr(message, "tool_call_id", None): text_of(message.content) for message in added}
+    outputs = {getattr(message, "tool_call_id", None): join_text(message.content) for message in added}
     calls = [call for message in added for call in getattr(message, "tool_calls", ())]
-    return [(_as_call(call["name"], call["args"]), outputs.get(call["id"] or "", "")) for call in calls]
+    return [(_build_call(call["name"], call["args"]), outputs.get(call["id"] or "", "")) for call in calls]
 
 
-def _as_call(name: str, arguments: Any) -> FunctionCall:
+def _build_call(name: str, arguments: Any) -> FunctionCall:
     return FunctionCall(id="", name=name, arguments=json.dumps(arguments, ensure_ascii=False, default=str))
 
 
-_LOCKS: WeakKeyDictionary[BaseStore, Locks] = WeakKeyDictionary()
+_STORE_LOCKS: WeakKeyDictionary[BaseStore, Locks] = WeakKeyDictionary()
 """Locks by person for stores, which several graphs may share. Ids of people are unique across runs."""
 
 
@@ -183,38 +192,38 @@ class GraphPlayer:
 
     def __init__(self, player: CompiledGraph | GraphMaker) -> None:
         self._player = player
-        self._threads = Latest[None](MOST_NOTED)
+        self._threads = BoundedDict[None](MAX_ENTRIES)
 
     async def reply(self, request: Request) -> ReplyWithState:
         """Restore the thread and the person's items; return the graph's reply, with its state after the reply."""
-        session, earlier, run = session_of(request), request.earlier, Called()
-        tools = offered_tools(request, run)
+        session, earlier, run = require_session(request), request.player_state, ToolResults()
+        tools = build_tools(request, run)
         is_graph = isinstance(self._player, CompiledGraph)
         graph: Any = self._player if is_graph else make_graph(cast(GraphMaker, self._player), tools, is_stateful=True)
-        memory = None if graph.store is None else Memory(graph.store, session.person)
-        lead, state = ("", {}) if earlier is None else unpack(earlier.content)
-        locks = Locks() if memory is None else _LOCKS.setdefault(graph.store, Locks())
+        memory = None if graph.store is None else PersonItems(graph.store, session.person)
+        lead, state = ("", {}) if earlier is None else unpack_state(earlier.content)
+        locks = Locks() if memory is None else _STORE_LOCKS.setdefault(graph.store, Locks())
         async with locks.setdefault(session.person, asyncio.Lock()):
             if memory is not None:
                 await memory.restore(state.get("items", []))
             threads = Threads(graph.checkpointer) if graph.checkpointer else None
             given, before, place = list(request.messages), [], {"thread_id": session.conversation}
             if threads is not None and earlier is not None and earlier.mark is not None:
-                given, place = split(request, lead)[1], await threads.restored(state)
-                before = (await threads.tuple(place)).checkpoint["channel_values"].get("messages", [])
+                given, place = split_messages(request, lead)[1], await threads.restore(state)
+                before = (await threads.get_tuple(place)).checkpoint["channel_values"].get("messages", [])
             elif threads is not None:
                 place = await self._new_thread(threads, session)
-            sent = list(map(as_sent, given))
+            sent = list(map(convert_message, given))
             is_async = threads is None or threads.is_async
-            settings = configuration(request, tools, place)
+            settings = build_config(request, tools, place)
             final, checkpoint = await _run(graph, {"messages": sent}, settings, is_async=is_async)
-            reply = reply_of_graph(final, [*before, *sent], tools, run)
-            saved = {} if threads is None else await threads.state_after(place["thread_id"], checkpoint)
+            reply = extract_reply(final, [*before, *sent], tools, run)
+            saved = {} if threads is None else await threads.save_state(place["thread_id"], checkpoint)
             if memory is not None:
                 saved["items"] = await memory.items()
-            return ReplyWithState(reply, pack(request, saved, NON_JSON_STORE_ITEMS))
+            return ReplyWithState(reply, pack_state(request, saved, NON_JSON_STORE_ITEMS))
 
-    async def shown(self, state: Any) -> Any:
+    async def read_state(self, state: Any) -> Any:
         """Return a readable state with the values of its checkpoint, which only the graph's own database has.
 
         Raises:
@@ -225,32 +234,34 @@ class GraphPlayer:
             graph = make_graph(cast(GraphMaker, graph), [], is_stateful=True)
         place = {"thread_id": state["thread"], "checkpoint_ns": "", "checkpoint_id": state["checkpoint"]}
         threads = Threads(graph.checkpointer)
-        if await threads.tuple(place) is None:
+        if await threads.get_tuple(place) is None:
             raise PlayerError("its checkpointer does not have this checkpoint")
         at: Any = {"configurable": place}
         snapshot = await (graph.aget_state(at) if threads.is_async else asyncio.to_thread(graph.get_state, at))
-        return state | {"values": _values(snapshot.values)}
+        return state | {"values": _plain_values(snapshot.values)}
 
     async def _new_thread(self, threads: Threads, session: Session) -> dict[str, str]:
         """Return the id of a new thread: the conversation's id, with a number if an earlier attempt used that id."""
         number, thread = 1, session.conversation
-        while thread in self._threads or await threads.tuple({"thread_id": thread, "checkpoint_ns": ""}) is not None:
+        while (
+            thread in self._threads or await threads.get_tuple({"thread_id": thread, "checkpoint_ns": ""}) is not None
+        ):
             number += 1
             thread = f"{session.conversation}-{number}"
         self._threads[thread] = None
         return {"thread_id": thread}
 
 
-async def _run(graph: Any, given: dict[str, Any], configuration: Any, *, is_async: bool) -> tuple[Any, str]:
+async def _run(graph: Any, state: dict[str, Any], config: Any, *, is_async: bool) -> tuple[Any, str]:
     """Run a graph to its end, in a thread if it is not async; return its final state and the id of its last checkpoint.
 
     The id is empty if the graph has no checkpointer.
     """
     modes = ["values", "checkpoints"] if graph.checkpointer else ["values"]
     if is_async:
-        latest = {mode: value async for mode, value in graph.astream(given, configuration, stream_mode=modes)}
+        latest = {mode: value async for mode, value in graph.astream(state, config, stream_mode=modes)}
     else:
-        latest = await asyncio.to_thread(lambda: dict(graph.stream(given, configuration, stream_mode=modes)))
+        latest = await asyncio.to_thread(lambda: dict(graph.stream(state, config, stream_mode=modes)))
     checkpoint = latest.get("checkpoints")
     return latest.get("values"), checkpoint["config"]["configurable"]["checkpoint_id"] if checkpoint else ""
 
@@ -270,14 +281,14 @@ class Threads:
         self._saver = saver
         self._is_in_memory = is_in_memory(saver)
 
-    async def restored(self, state: Mapping[str, Any]) -> dict[str, str]:
+    async def restore(self, state: Mapping[str, Any]) -> dict[str, str]:
         """Return the ids of a stored state's thread and checkpoint. A missing checkpoint is restored first.
 
         Raises:
             PlayerError: If the checkpoint is missing and its content was not stored.
         """
         place = {"thread_id": state["thread"], "checkpoint_ns": "", "checkpoint_id": state["checkpoint"]}
-        if await self.tuple(place) is None:
+        if await self.get_tuple(place) is None:
             if "content" not in state:
                 raise PlayerError(
                     f"cannot continue: its checkpointer no longer has checkpoint {state['checkpoint']} of thread "
@@ -286,11 +297,11 @@ class Threads:
             kind, content = state["content"]
             checkpoint, metadata = _serializer().loads_typed((kind, base64.b64decode(content)))
             del place["checkpoint_id"]
-            await self._do("put", {"configurable": place}, checkpoint, metadata, checkpoint["channel_versions"])
+            await self._call("put", {"configurable": place}, checkpoint, metadata, checkpoint["channel_versions"])
             place["checkpoint_id"] = state["checkpoint"]
         return place
 
-    async def state_after(self, thread: str, checkpoint: str) -> dict[str, Any]:
+    async def save_state(self, thread: str, checkpoint: str) -> dict[str, Any]:
         """Return the state after a reply: the thread and the checkpoint, with its content if the saver is in memory.
 
         Raises:
@@ -298,7 +309,7 @@ class Threads:
         """
         state: dict[str, Any] = {"thread": thread, "checkpoint": checkpoint}
         if self._is_in_memory:
-            found = await self.tuple({"thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint})
+            found = await self.get_tuple({"thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint})
             whole = [found.checkpoint, found.metadata]
             kind, content = _serializer().dumps_typed(whole)
             if _serializer().loads_typed((kind, content)) != whole:
@@ -306,11 +317,11 @@ class Threads:
             state["content"] = [kind, base64.b64encode(content).decode()]
         return state
 
-    async def tuple(self, place: Mapping[str, str]) -> Any:
+    async def get_tuple(self, place: Mapping[str, str]) -> Any:
         """Return the checkpoint that has these ids, with its metadata; `None` if there is none."""
-        return await self._do("get_tuple", {"configurable": dict(place)})
+        return await self._call("get_tuple", {"configurable": dict(place)})
 
-    async def _do(self, method: str, *given: Any) -> Any:
+    async def _call(self, method: str, *given: Any) -> Any:
         """Call a method of the saver: its asynchronous form if there is one, else the synchronous form in a thread."""
         if self.is_async:
             try:
@@ -328,13 +339,13 @@ def _serializer() -> SerializerProtocol:
     return JsonPlusSerializer(allowed_msgpack_modules=None)
 
 
-def readable(content: bytes) -> Any:
+def format_state(content: bytes) -> Any:
     """Return a serialized state in readable form; for a graph whose checkpoint is stored, the checkpoint's values.
 
     Raises:
         ValueError: If the content is damaged.
     """
-    _, state = unpack(content)
+    _, state = unpack_state(content)
     if isinstance(state, bytes):
         return f"{len(state):,} bytes"
     if not (isinstance(state, dict) and {"thread", "checkpoint", "content"} <= state.keys()):
@@ -342,33 +353,33 @@ def readable(content: bytes) -> Any:
     kind, packed = state["content"]
     checkpoint, _ = _serializer().loads_typed((kind, base64.b64decode(packed)))
     place = {name: value for name, value in state.items() if name != "content"}
-    return place | {"values": _values(checkpoint["channel_values"])}
+    return place | {"values": _plain_values(checkpoint["channel_values"])}
 
 
-def _values(channels: Mapping[str, Any]) -> dict[str, Any]:
+def _plain_values(channels: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of channels as JSON values, without the channels that LangGraph adds."""
-    return {name: _plain(value) for name, value in channels.items() if not name.startswith(("__", "branch:"))}
+    return {name: _to_plain(value) for name, value in channels.items() if not name.startswith(("__", "branch:"))}
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Return a value as JSON values, with each LangChain message in it as a chat message."""
     from langchain_core.messages import BaseMessage, convert_to_openai_messages
 
     if isinstance(value, BaseMessage):
         return convert_to_openai_messages(value)
     if isinstance(value, dict):
-        return {str(name): _plain(each) for name, each in value.items()}
+        return {str(name): _to_plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return list(map(_plain, value))
+        return list(map(_to_plain, value))
     return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
-def _as_json(value: Any) -> str:
+def _to_json(value: Any) -> str:
     """Return a store's value as JSON, so that a tuple equals the list that replaces it when it is restored."""
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-class Memory:
+class PersonItems:
     """A person's items in a LangGraph store: those in namespaces that contain the person's id.
 
     Args:
@@ -386,11 +397,11 @@ class Memory:
         Raises:
             RefusedPlayerError: If the store has items that belong to no person, because these could not be restored.
         """
-        namespaces = [each async for each in self._pages("list_namespaces")]
+        namespaces = [each async for each in self._iter_pages("list_namespaces")]
         if (foreign := next((each for each in namespaces if not has_person_id(each)), None)) is not None:
             raise RefusedPlayerError(NAMESPACE_WITHOUT_PERSON.format(namespace=foreign))
         prefixes = {each[: each.index(self._person) + 1] for each in namespaces if self._person in each}
-        found = [item for prefix in sorted(prefixes) async for item in self._pages("search", prefix)]
+        found = [item for prefix in sorted(prefixes) async for item in self._iter_pages("search", prefix)]
         return [[list(item.namespace), item.key, item.value] for item in found]
 
     async def restore(self, items: Sequence[Sequence[Any]]) -> None:
@@ -402,25 +413,25 @@ class Memory:
         target = {(tuple(namespace), key): value for namespace, key, value in items}
         for order in (None, [*target], [*reversed(target)]):
             there = {(tuple(namespace), key): value for namespace, key, value in await self.items()}
-            if _as_json([*there.items()]) == _as_json([*target.items()]):
+            if _to_json([*there.items()]) == _to_json([*target.items()]):
                 return
             for name in there:
                 if order is not None or name not in target:
-                    await self._do("delete", *name)
+                    await self._call("delete", *name)
             for name in target if order is None else order:
-                if order is not None or name not in there or _as_json(there[name]) != _as_json(target[name]):
-                    await self._do("put", *name, target[name])
+                if order is not None or name not in there or _to_json(there[name]) != _to_json(target[name]):
+                    await self._call("put", *name, target[name])
 
-    async def _pages(self, method: str, *given: Any) -> AsyncIterator[Any]:
+    async def _iter_pages(self, method: str, *given: Any) -> AsyncIterator[Any]:
         start, size = 0, 10_000
-        while page := await self._do(method, *given, limit=size, offset=start):
+        while page := await self._call(method, *given, limit=size, offset=start):
             for each in page:
                 yield each
             if len(page) < size:
                 return
             start += size
 
-    async def _do(self, method: str, *given: Any, **named: Any) -> Any:
+    async def _call(self, method: str, *given: Any, **named: Any) -> Any:
         try:
             return await getattr(self._store, f"a{method}")(*given, **named)
         except NotImplementedError:

@@ -26,31 +26,40 @@ from dialoom.roles.parameters import DEPLOYMENT, TRANSLATED_PARAMETERS
 from dialoom.roles.players import Session
 from dialoom.settings import SessionForm
 
-from .cache import marked, wants_markers
+from .cache import add_cache_markers, needs_cache_markers
 from .calls import Completion, Request
-from .completions import billed, completion_of, other_model, salvaged
+from .completions import describe_model_mismatch, parse_billed_usage, parse_response, recover_reply
 from .exchange import Exchange, use_exchange
 from .failures import classify_error, get_status
-from .families import EFFORT, SEED, Changes, family_of
+from .families import EFFORT, SEED, Changes, find_family
 from .sent import (
-    OF_ANY_NAME,
-    Sampled,
-    deployed,
-    described_changes,
-    provider_name,
-    sampled,
-    sampling,
-    taken_by,
-    takes_openai_names,
+    CUSTOM_NAME_PROVIDERS,
+    SamplingParameters,
+    accepts_openai_names,
+    apply_deployment,
+    collect_parameters,
+    describe_changes,
+    get_provider_name,
+    get_supported_parameters,
+    resolve_parameters,
 )
-from .wire import RESPONSES, Form, Shapes, form_changes, is_refused, response_format, tool_options, wire_messages
+from .wire import (
+    RESPONSES_ROUTE,
+    RejectedForms,
+    ReplyForm,
+    build_response_format,
+    build_tool_options,
+    convert_messages,
+    find_form_changes,
+    is_form_rejected,
+)
 
-TIMEOUT = 600.0
+TIMEOUT_SECONDS = 600.0
 """Seconds after which an unanswered attempt is given up and retried. The slowest models reason for minutes, but a
 broken connection must not occupy its slot for ever.
 """
 
-_HOOKS = (
+_HOOK_SETTINGS = (
     "callbacks",
     "input_callback",
     "success_callback",
@@ -66,10 +75,10 @@ _HOOKS = (
 )
 """LiteLLM's settings for hooks that log, check or replace calls; only its public function `acompletion` runs them."""
 
-_NO_HOOKS = ["cache"]
+_INERT_HOOKS = ["cache"]
 """The hooks that LiteLLM's code for Gemini sets when it is imported. Without `litellm.cache` they do nothing."""
 
-_CUT_OFF = '"model_context_window_exceeded"'
+_WINDOW_EXCEEDED = '"model_context_window_exceeded"'
 """Claude's reason for a reply that is cut off at the end of its context window. LiteLLM reports it as complete."""
 
 
@@ -82,13 +91,15 @@ class LiteLLMBackend:
         is_strict: Whether to refuse requests that differ from the configuration, apart from the seed that dialoom sets.
     """
 
-    def __init__(self, timeout: float = TIMEOUT, shapes: Shapes | None = None, is_strict: bool = False) -> None:
+    def __init__(
+        self, timeout: float = TIMEOUT_SECONDS, shapes: RejectedForms | None = None, is_strict: bool = False
+    ) -> None:
         # Here, so that it neither adds to a call's latency nor blocks the event loop.
         main = load_litellm().main
         if "encoding" not in vars(main):  # else it has been read already
-            main.encoding = _LateEncoding()
+            main.encoding = _LazyEncoding()
         self._timeout = timeout
-        self._shapes = shapes or Shapes()
+        self._shapes = shapes or RejectedForms()
         self._is_strict = is_strict
         self._unpriced: dict[tuple[str, str | None], float | None] = {}
         self._missing: dict[str, Changes] = {}  # by kind of request: LiteLLM treats all requests of a kind alike
@@ -102,41 +113,41 @@ class LiteLLMBackend:
         """
         litellm = load_litellm()
         if request.model.startswith(OFFLINE_PREFIX):
-            return await self._played(litellm, request, key)
-        form = self._shapes.form(litellm, request)
-        options, parameters = self._options(litellm, request, form)
+            return await self._play_offline(litellm, request, key)
+        form = self._shapes.select_form(litellm, request)
+        options, parameters = self._build_options(litellm, request, form)
         _ensure_key(litellm, request)
-        changes = (*parameters.changes, *form_changes(request, form))
+        changes = (*parameters.changes, *find_form_changes(request, form))
         kind = repr((request.model, request.api_base, form, bool(request.tools), {**parameters.expected, SEED: 0}))
         exchange = Exchange()
         if kind not in self._missing:
-            exchange.check_body = functools.partial(self._compared, kind, parameters)
-        if refused := self._refusal((*changes, *self._missing.get(kind, ()))):
+            exchange.check_body = functools.partial(self._check_body, kind, parameters)
+        if refused := self._find_refusal((*changes, *self._missing.get(kind, ()))):
             raise PermanentProviderError(f"{request.model}: {refused}")
         try:
-            completion = await self._attempted(litellm, request, form, options, key, exchange)
+            completion = await self._send(litellm, request, form, options, key, exchange)
         except ProviderError as failure:
-            failure.changes = described_changes((*changes, *self._missing.get(kind, ())))
-            failure.billed = failure.billed or billed(exchange.response_text)
+            failure.changes = describe_changes((*changes, *self._missing.get(kind, ())))
+            failure.billed = failure.billed or parse_billed_usage(exchange.response_text)
             raise
-        described = described_changes((*changes, *self._missing.get(kind, ()))), completion.changes
+        described = describe_changes((*changes, *self._missing.get(kind, ()))), completion.changes
         return replace(completion, changes="; ".join(filter(None, described)) or None)
 
-    def _compared(self, kind: str, parameters: Sampled, body: Mapping[str, Any]) -> str | None:
+    def _check_body(self, kind: str, parameters: SamplingParameters, body: Mapping[str, Any]) -> str | None:
         """Note the parameters that are missing in a request's body; return the reason to refuse the request, if any."""
-        self._missing[kind] = parameters.missing(body)
-        return self._refusal(self._missing[kind])
+        self._missing[kind] = parameters.find_missing(body)
+        return self._find_refusal(self._missing[kind])
 
-    def _refusal(self, changes: Changes) -> str | None:
+    def _find_refusal(self, changes: Changes) -> str | None:
         """Return the reason to refuse a request with changes; `None` to send it."""
-        refused = described_changes(changes, with_seed=False) if self._is_strict else None
+        refused = describe_changes(changes, with_seed=False) if self._is_strict else None
         return None if refused is None else f"strict_params: {refused}; change the configuration to what is sent"
 
-    async def _attempted(
+    async def _send(
         self,
         litellm: ModuleType,
         request: Request,
-        form: Form,
+        form: ReplyForm,
         options: dict[str, Any],
         key: str,
         exchange: Exchange,
@@ -145,25 +156,25 @@ class LiteLLMBackend:
         try:
             async with asyncio.timeout(request.timeout or self._timeout):
                 with use_exchange(exchange):
-                    reply = await self._answered(litellm, options, key)
-            is_cut = reply.finish_reason == "stop" and _CUT_OFF in (exchange.response_text or "")
+                    reply = await self._call_litellm(litellm, options, key)
+            is_cut = reply.finish_reason == "stop" and _WINDOW_EXCEEDED in (exchange.response_text or "")
             return replace(reply, finish_reason="length") if is_cut else reply
         except Exception as error:
             exchange.ensure_accepted(request.model)
             if isinstance(error, ProviderError):
                 raise
-            if (completion := salvaged(exchange.response_text, options["model"])) is not None:
+            if (completion := recover_reply(exchange.response_text, options["model"])) is not None:
                 return completion
             # The error is not chained, because the original error's message may contain a key.
-            raise self._failure(error, request, form, exchange.response_text) from None
+            raise self._classify_failure(error, request, form, exchange.response_text) from None
 
-    async def _played(self, litellm: ModuleType, request: Request, key: str) -> Completion:
+    async def _play_offline(self, litellm: ModuleType, request: Request, key: str) -> Completion:
         """Return the reply of an offline model, which answers in this process."""
         from .offline_provider import CURRENT_REQUEST
 
         token = CURRENT_REQUEST.set(request)
         try:
-            return await self._answered(litellm, self._options(litellm, request, Form.NONE)[0], key)
+            return await self._call_litellm(litellm, self._build_options(litellm, request, ReplyForm.NONE)[0], key)
         except Exception as error:  # LiteLLM would report it as a lost connection
             if isinstance(error.__context__, offline.UnderstudyError):
                 raise PermanentProviderError(f"{request.model}: {error.__context__}") from None
@@ -171,7 +182,7 @@ class LiteLLMBackend:
         finally:
             CURRENT_REQUEST.reset(token)
 
-    async def _answered(self, litellm: ModuleType, options: dict[str, Any], key: str) -> Completion:
+    async def _call_litellm(self, litellm: ModuleType, options: dict[str, Any], key: str) -> Completion:
         """Send a request through LiteLLM and return its reply.
 
         `litellm.completion` prepares a request and returns the coroutine that sends it. `litellm.acompletion` wraps it
@@ -179,16 +190,16 @@ class LiteLLMBackend:
         function is called directly; `docs/design/gateway.md` states the time saved.
         """
         model: str = options["model"]
-        options = deployed(litellm, options)
-        if any(hooks and hooks != _NO_HOOKS for hooks in (getattr(litellm, name, None) for name in _HOOKS)):
+        options = apply_deployment(litellm, options)
+        if any(hooks and hooks != _INERT_HOOKS for hooks in (getattr(litellm, name, None) for name in _HOOK_SETTINGS)):
             response = await litellm.acompletion(**options)
             cost = (response._hidden_params or {}).get("response_cost")
-            cost = cost if cost or not is_guessed(litellm, model) else None
-            return completion_of(response, model, options["model"], cost)
+            cost = cost if cost or not is_inferred_model(litellm, model) else None
+            return parse_response(response, model, options["model"], cost)
         log, options = litellm.utils.function_setup(
             "acompletion", litellm.utils.Rules(), datetime.now(), litellm_call_id=key, **options
         )
-        provider = provider_name(litellm, model)
+        provider = get_provider_name(litellm, model)
         prepare = functools.partial(litellm.completion, acompletion=True, litellm_logging_obj=log, **options)
         try:
             # The preparation for other providers may fetch a token, which would block the event loop.
@@ -199,9 +210,9 @@ class LiteLLMBackend:
             litellm.exception_type(model, error, provider, options)  # raises LiteLLM's public exception for the error
             raise
         served: str = options["model"]
-        return completion_of(response, model, served, self._cost(litellm, log, response, model, served))
+        return parse_response(response, model, served, self._compute_cost(litellm, log, response, model, served))
 
-    def _cost(self, litellm: ModuleType, log: Any, response: Any, model: str, served: str) -> float | None:
+    def _compute_cost(self, litellm: ModuleType, log: Any, response: Any, model: str, served: str) -> float | None:
         """Return a call's cost by LiteLLM's price table; `None` if it is unknown.
 
         A missing price is looked up once per model, because each lookup takes a quarter of a call's processing time.
@@ -209,42 +220,47 @@ class LiteLLMBackend:
         models = (model, getattr(response, "model", None))  # LiteLLM uses the price of either name
         if models in self._unpriced:
             return self._unpriced[models]
-        if other_model(models[1], model, served) is not None:
+        if describe_model_mismatch(models[1], model, served) is not None:
             response, priced = response.model_copy(update={"model": model}), [model]
         else:
             priced = [each for each in models if each]
         cost: float | None = log.response_cost_calculator(result=response, litellm_model_name=model)
-        is_unknown = is_guessed(litellm, model)
+        is_unknown = is_inferred_model(litellm, model)
         if not cost and (is_unknown or not any(_has_price(litellm, each) for each in priced)):
             cost = self._unpriced[models] = None if is_unknown else cost
         return cost
 
-    def _options(self, litellm: ModuleType, request: Request, form: Form) -> tuple[dict[str, Any], Sampled]:
+    def _build_options(
+        self, litellm: ModuleType, request: Request, form: ReplyForm
+    ) -> tuple[dict[str, Any], SamplingParameters]:
         """Return a request's options for LiteLLM, and the sampling parameters among them."""
-        model = routed(litellm, request, bool(request.tools))
+        model = resolve_route(litellm, request, bool(request.tools))
         options: dict[str, Any] = {
             "model": model,
-            "messages": wire_messages(request.messages, model),
+            "messages": convert_messages(request.messages, model),
             "drop_params": True,
             "max_retries": 0,
             "num_retries": 0,
         }
         if request.model.startswith(OFFLINE_PREFIX):
             explicit = {"seed": request.seed, "temperature": request.temperature}
-            return {**options, **{name: value for name, value in explicit.items() if value is not None}}, Sampled()
+            return {
+                **options,
+                **{name: value for name, value in explicit.items() if value is not None},
+            }, SamplingParameters()
         options["timeout"] = request.timeout or self._timeout
-        values = sampling(request.temperature, request.max_reply, request.seed, request.params)
-        tools = tool_options(litellm, request.model, request.tools)
-        parameters = sampled(litellm, model, values, bool(tools))
+        values = collect_parameters(request.temperature, request.max_reply, request.seed, request.params)
+        tools = build_tool_options(litellm, request.model, request.tools)
+        parameters = resolve_parameters(litellm, model, values, bool(tools))
         options |= {**tools, **parameters.sent}
-        if RESPONSES in model:
-            options |= _UNSTORED
+        if RESPONSES_ROUTE in model:
+            options |= _STATELESS_OPTIONS
         if parameters.allowed:
             options["allowed_openai_params"] = parameters.allowed
-        if wants_markers(litellm, request.model):
-            options["messages"] = marked(request.messages, request.model, is_growing=bool(request.tools))
-        family = family_of(model)
-        if family is not None and family.system != "system" and RESPONSES not in model:
+        if needs_cache_markers(litellm, request.model):
+            options["messages"] = add_cache_markers(request.messages, request.model, is_growing=bool(request.tools))
+        family = find_family(model)
+        if family is not None and family.system != "system" and RESPONSES_ROUTE not in model:
             # LiteLLM would convert the system message to a user message.
             options["messages"] = [
                 {**each, "role": family.system} if each["role"] == "system" else each for each in options["messages"]
@@ -252,17 +268,19 @@ class LiteLLMBackend:
         if request.api_base is not None:
             options["api_base"] = request.api_base
         if request.session is not None and request.session_form is not None:
-            name_session(options, request.session, request.session_form)
-        if (shape := response_format(request, form)) is not None:
+            add_session(options, request.session, request.session_form)
+        if (shape := build_response_format(request, form)) is not None:
             options["response_format"] = shape
         return options, parameters
 
-    def _failure(self, error: Exception, request: Request, form: Form, answer: str | None) -> ProviderError:
+    def _classify_failure(
+        self, error: Exception, request: Request, form: ReplyForm, answer: str | None
+    ) -> ProviderError:
         """Classify an error; a rejected response format is transient, because the next attempt uses another format."""
         failure = classify_error(error, request.model, request, answer)
-        if form is Form.NONE or not is_refused(get_status(error), str(error)):
+        if form is ReplyForm.NONE or not is_form_rejected(get_status(error), str(error)):
             return failure
-        self._shapes.refuse(request, form)
+        self._shapes.add(request, form)
         reason = str(failure).partition(" - ")[0]
         return TransientProviderError(f"{reason} - from now on, replies are not requested as {form} (response_format)")
 
@@ -286,7 +304,7 @@ class EmbeddingBackend:
             raise BindingError(
                 f"'embed:{model}': offline models make no embeddings; use 'lexical', which needs no model"
             )
-        ensure_known(model)
+        check_provider(model)
         self.model = model
 
     async def complete(self, request: Request, key: str) -> Completion:  # noqa: ARG002
@@ -298,12 +316,12 @@ class EmbeddingBackend:
         """
         exchange = Exchange()
         try:
-            return await self._embedded(request, exchange)
+            return await self._embed(request, exchange)
         except ProviderError as failure:
-            failure.billed = billed(exchange.response_text, written=0)
+            failure.billed = parse_billed_usage(exchange.response_text, output_tokens=0)
             raise
 
-    async def _embedded(self, request: Request, exchange: Exchange) -> Completion:
+    async def _embed(self, request: Request, exchange: Exchange) -> Completion:
         """Send a request and return the embeddings as a reply."""
         from dialoom.personas.similarity import packed, unit  # imported here, as few runs use embeddings
 
@@ -315,7 +333,7 @@ class EmbeddingBackend:
                     input=texts,
                     encoding_format="float",
                     api_base=request.api_base,
-                    timeout=request.timeout or TIMEOUT,
+                    timeout=request.timeout or TIMEOUT_SECONDS,
                     drop_params=True,
                     max_retries=0,
                     num_retries=0,
@@ -332,19 +350,19 @@ class EmbeddingBackend:
             raise PermanentProviderError(
                 f"{self.model}: {len(vectors)} embeddings of {len(sizes)} sizes were returned for {len(texts)} texts"
             )
-        read = getattr(getattr(response, "usage", None), "prompt_tokens", None) or None  # 0 if it is missing
-        cost = (response._hidden_params or {}).get("response_cost") if read else None
-        if cost and other_model(getattr(response, "model", None), self.model) is not None:
+        input_tokens = getattr(getattr(response, "usage", None), "prompt_tokens", None) or None  # 0 if it is missing
+        cost = (response._hidden_params or {}).get("response_cost") if input_tokens else None
+        if cost and describe_model_mismatch(getattr(response, "model", None), self.model) is not None:
             cost = None  # it is the price of the other model
         return Completion(
             text=json.dumps({"vectors": [packed(vectors[index]) for index in sorted(vectors)]}),
-            input_tokens=read,
+            input_tokens=input_tokens,
             output_tokens=0,
             cost=cost,
         )
 
 
-def name_session(options: dict[str, Any], session: Session, form: SessionForm) -> None:
+def add_session(options: dict[str, Any], session: Session, form: SessionForm) -> None:
     """Add a session to a request's options, keeping the values that the user has set.
 
     Args:
@@ -369,7 +387,7 @@ def name_session(options: dict[str, Any], session: Session, form: SessionForm) -
         options["extra_body"] = {**body, "metadata": {**(body.get("metadata") or {}), **values}}
 
 
-def check_offline(model: str) -> None:
+def check_offline_model(model: str) -> None:
     """Raise an error for an unknown offline model.
 
     Raises:
@@ -380,7 +398,7 @@ def check_offline(model: str) -> None:
         raise BindingError(f"unknown model {model!r}; the offline models are {names}")
 
 
-def ensure_known(model: str) -> None:
+def check_provider(model: str) -> None:
     """Raise an error for a model whose provider LiteLLM does not know.
 
     Raises:
@@ -395,43 +413,47 @@ def ensure_known(model: str) -> None:
         ) from error
 
 
-def routed(litellm: ModuleType, request: Request | ModelBinding, has_tools: bool) -> str:
+def resolve_route(litellm: ModuleType, request: Request | ModelBinding, has_tools: bool) -> str:
     """Return the name by which LiteLLM calls a model, with `responses/` if the Responses API is used.
 
     OpenAI's own server is called through this API for a reasoning model with tools, and wherever LiteLLM itself would
     use it. Servers at other addresses may not have that API.
     """
     model = request.model
-    if RESPONSES in model or family_of(model) is None or provider_name(litellm, model) not in ("azure", "openai"):
+    if (
+        RESPONSES_ROUTE in model
+        or find_family(model) is None
+        or get_provider_name(litellm, model) not in ("azure", "openai")
+    ):
         return model
-    given = (request.api_base, litellm.api_base, *map(os.environ.get, _ADDRESSES))
-    return _route(litellm, model, has_tools, request.params.get(EFFORT), next(filter(None, given), None))
+    addresses = (request.api_base, litellm.api_base, *map(os.environ.get, _ADDRESS_VARIABLES))
+    return _resolve_route(litellm, model, has_tools, request.params.get(EFFORT), next(filter(None, addresses), None))
 
 
 @functools.lru_cache(256)
-def _route(litellm: ModuleType, model: str, has_tools: bool, effort: str | None, base: str | None) -> str:
+def _resolve_route(litellm: ModuleType, model: str, has_tools: bool, effort: str | None, base: str | None) -> str:
     name, provider, _, _ = litellm.get_llm_provider(model)
-    family, host = family_of(model), urlsplit(base or "").hostname or ""
-    is_own = provider == "openai" and (not base or f".{host}".endswith(_OPENAIS_HOST))
+    family, host = find_family(model), urlsplit(base or "").hostname or ""
+    is_own = provider == "openai" and (not base or f".{host}".endswith(_OPENAI_HOST))
     tools = [{"type": "function", "function": {}}] if has_tools else None
     known, _ = litellm.main.responses_api_bridge_check(
         name, provider, tools=tools, reasoning_effort=effort, api_base=base
     )
     if known.get("mode") == "responses" or (has_tools and is_own and family is not None and family.responses):
-        return f"{provider}/{RESPONSES}{name}"
+        return f"{provider}/{RESPONSES_ROUTE}{name}"
     return model
 
 
-_OPENAIS_HOST = ".api.openai.com"
-_ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
-_UNSTORED = {"store": False, "include": ["reasoning.encrypted_content"]}
+_OPENAI_HOST = ".api.openai.com"
+_ADDRESS_VARIABLES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+_STATELESS_OPTIONS = {"store": False, "include": ["reasoning.encrypted_content"]}
 """Options of the Responses API: the provider stores nothing, and returns the reasoning in encrypted form."""
 
 
-def expected_changes(binding: ModelBinding) -> Changes:
+def predict_changes(binding: ModelBinding) -> Changes:
     """Return the expected differences between configured and sent parameters, ignoring tools and reply types."""
-    litellm, values = load_litellm(), sampling(binding.temperature, binding.max_reply, 0, binding.params)
-    return sampled(litellm, routed(litellm, binding, False), values, False).changes
+    litellm, values = load_litellm(), collect_parameters(binding.temperature, binding.max_reply, 0, binding.params)
+    return resolve_parameters(litellm, resolve_route(litellm, binding, False), values, False).changes
 
 
 def check_support(role: str, model: str, params: Mapping[str, Any]) -> None:
@@ -445,22 +467,22 @@ def check_support(role: str, model: str, params: Mapping[str, Any]) -> None:
     Raises:
         BindingError: If a parameter would be dropped or changed.
     """
-    litellm, where = load_litellm(), f"params: {f'{role}.' if role else ''}"
-    if DEPLOYMENT in params and (provider := provider_name(litellm, model)) not in OF_ANY_NAME:
+    litellm, prefix = load_litellm(), f"params: {f'{role}.' if role else ''}"
+    if DEPLOYMENT in params and (provider := get_provider_name(litellm, model)) not in CUSTOM_NAME_PROVIDERS:
         raise BindingError(
-            f"{where}{DEPLOYMENT}: {provider} has no deployment names; leave it out, or use one of the providers "
-            f"{', '.join(OF_ANY_NAME)}",
+            f"{prefix}{DEPLOYMENT}: {provider} has no deployment names; leave it out, or use one of the providers "
+            f"{', '.join(CUSTOM_NAME_PROVIDERS)}",
             setting="params",
         )
-    changes = sampled(litellm, model, params, False).changes
-    if (lost := next((each for each in changes if each.sent is None), None)) is None:
+    changes = resolve_parameters(litellm, model, params, False).changes
+    if (dropped := next((each for each in changes if each.sent is None), None)) is None:
         return
-    family, taken = family_of(model), taken_by(litellm, model, model)
-    known = TRANSLATED_PARAMETERS.keys() if taken is None else TRANSLATED_PARAMETERS.keys() & taken
-    others = ", ".join(sorted(known - (family.rejects if family is not None else set())))
-    more = "; put parameters that LiteLLM does not know into extra_body" if takes_openai_names(litellm, model) else ""
+    family, supported = find_family(model), get_supported_parameters(litellm, model, model)
+    known = TRANSLATED_PARAMETERS.keys() if supported is None else TRANSLATED_PARAMETERS.keys() & supported
+    accepted = ", ".join(sorted(known - (family.rejects if family is not None else set())))
+    hint = "; put parameters that LiteLLM does not know into extra_body" if accepts_openai_names(litellm, model) else ""
     raise BindingError(
-        f"{where}{lost.name} would not be sent to {model}: {lost.why}; it accepts {others}{more}",
+        f"{prefix}{dropped.name} would not be sent to {model}: {dropped.reason}; it accepts {accepted}{hint}",
         setting="params",
     )
 
@@ -468,19 +490,19 @@ def check_support(role: str, model: str, params: Mapping[str, Any]) -> None:
 _CACHING = ("creation", "read")
 """Prices that LiteLLM expects besides those of input and output; it logs a warning if they are missing."""
 
-_IMPORTING = threading.Lock()
+_IMPORT_LOCK = threading.Lock()
 
 
 def load_litellm() -> ModuleType:
     """Import LiteLLM once and quietly: no price table from the network, no telemetry, no printed advice."""
-    with _IMPORTING:
-        return _imported()
+    with _IMPORT_LOCK:
+        return _import_litellm()
 
 
 @functools.cache
-def _imported() -> ModuleType:
+def _import_litellm() -> ModuleType:
     # LiteLLM reads these when it is imported. In its mode DEV, it would also load any `.env` file that it finds.
-    quiet = _variables(LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_LOG="ERROR", LITELLM_MODE="PRODUCTION")
+    quiet = _set_variables(LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_LOG="ERROR", LITELLM_MODE="PRODUCTION")
     with quiet, collection_paused():
         import litellm
 
@@ -503,7 +525,7 @@ def _imported() -> ModuleType:
     return litellm
 
 
-class _LateEncoding:
+class _LazyEncoding:
     """LiteLLM's token table, which is read when it is used for the first time.
 
     LiteLLM reads it at the first call and hands it to the provider's code. Few providers use it, and none with OpenAI's
@@ -511,7 +533,7 @@ class _LateEncoding:
     """
 
     def __getattr__(self, name: str) -> Any:
-        with _IMPORTING, _variables(TIKTOKEN_CACHE_DIR=None):  # LiteLLM's import sets this variable
+        with _IMPORT_LOCK, _set_variables(TIKTOKEN_CACHE_DIR=None):  # LiteLLM's import sets this variable
             from litellm.litellm_core_utils.default_encoding import encoding
 
         return getattr(encoding, name)
@@ -531,7 +553,7 @@ def tune_process() -> None:
     """
     if not _TUNED.is_set():
         _TUNED.set()
-        if _imported.cache_info().currsize:
+        if _import_litellm.cache_info().currsize:
             _freeze_if_tuned()
 
 
@@ -542,7 +564,7 @@ def _freeze_if_tuned() -> None:
 
 
 @contextmanager
-def _variables(**values: str | None) -> Iterator[None]:
+def _set_variables(**values: str | None) -> Iterator[None]:
     """Set environment variables within the block, unless they are set already; restore all of them afterwards.
 
     A variable with the value `None` is not set, but is restored like the others if the block changes it.
@@ -566,9 +588,9 @@ def _ensure_key(litellm: ModuleType, request: Request) -> None:
         PermanentProviderError: If the key is missing; the message names the environment variable.
     """
     # A user's own server may need no key.
-    given = (request.api_base, litellm.api_base, *map(os.environ.get, ("OPENAI_API_KEY", *_ADDRESSES)))
-    is_set = any(given) or litellm.api_key or litellm.openai_key
-    if not is_set and provider_name(litellm, request.model) == "openai":
+    settings = (request.api_base, litellm.api_base, *map(os.environ.get, ("OPENAI_API_KEY", *_ADDRESS_VARIABLES)))
+    is_set = any(settings) or litellm.api_key or litellm.openai_key
+    if not is_set and get_provider_name(litellm, request.model) == "openai":
         raise PermanentProviderError(f"{request.model}: no API key - set OPENAI_API_KEY")
 
 
@@ -580,9 +602,9 @@ def _has_price(litellm: ModuleType, model: str) -> bool:
 
 
 @functools.cache
-def is_guessed(litellm: ModuleType, model: str) -> bool:
+def is_inferred_model(litellm: ModuleType, model: str) -> bool:
     """Return whether LiteLLM infers a model from similar names, so that its price of 0 means an unknown price."""
-    if provider_name(litellm, model).startswith(
+    if get_provider_name(litellm, model).startswith(
         "ollama"
     ):  # costs nothing, and LiteLLM would send a request to its server
         return False

@@ -33,14 +33,14 @@ from dialoom.roles.players import (
 from dialoom.settings import CompiledGraph, GraphMaker, LangChainModel, OwnPlayer
 
 from .calls import Completion, Request, StatefulTools
-from .completions import ensure_short, without_thinking
-from .graphs import GraphPlayer, ai_message, configuration, graph_reply, reply_of_graph
+from .completions import check_length, split_reasoning
+from .graphs import GraphPlayer, ask_graph, build_config, convert_ai_message, extract_reply
 from .secrets import redact
-from .stateful import LivePlayer, ReplyWithState, SnapshotPlayer, refusal_of
-from .wire import as_sent, read_calls
+from .stateful import LivePlayer, ReplyWithState, SnapshotPlayer, build_refusal_error
+from .wire import convert_message, parse_calls
 
 
-def completion_of(reply: object, player: str, is_offered: bool) -> Completion:
+def build_completion(reply: object, player: str, is_offered: bool) -> Completion:
     """Convert a player's reply to a completion.
 
     Args:
@@ -52,26 +52,26 @@ def completion_of(reply: object, player: str, is_offered: bool) -> Completion:
         PlayerError: If the value is not a reply; the message describes the value.
         PermanentProviderError: If the reply is too long.
     """
-    message = _as_message(reply)
+    message = _convert_reply(reply)
     text = (message.get("content") or "") if message.keys() & {"content", "tool_calls"} else None
     if not isinstance(text, str):
-        raise _no_reply(reply)
+        raise _invalid_reply_error(reply)
     try:
-        calls = read_calls(message.get("tool_calls"))
+        calls = parse_calls(message.get("tool_calls"))
     except Exception as error:  # such as an argument that is no JSON
-        what = f"{type(error).__name__}: {safe_text(error, str)}"
-        raise PlayerError(f"returned tool calls that cannot be read: {what}") from error
+        problem = f"{type(error).__name__}: {safe_text(error, str)}"
+        raise PlayerError(f"returned tool calls that cannot be read: {problem}") from error
     if calls and not is_offered:
         if not text.strip():
-            named = ", ".join(call["name"] for call in calls)
-            raise PlayerError(f"returned only tool calls ({named}), but no tools were offered; it must return text")
+            names = ", ".join(call["name"] for call in calls)
+            raise PlayerError(f"returned only tool calls ({names}), but no tools were offered; it must return text")
         calls = ()
-    ensure_short(player, text, *(call["name"] + call["arguments"] for call in calls))
-    words, reasoning = without_thinking(text)
-    return Completion(text=words, reasoning=reasoning, tool_calls=calls, outputs=_outputs(message, len(calls)))
+    check_length(player, text, *(call["name"] + call["arguments"] for call in calls))
+    words, reasoning = split_reasoning(text)
+    return Completion(text=words, reasoning=reasoning, tool_calls=calls, outputs=_get_outputs(message, len(calls)))
 
 
-def _as_message(reply: object) -> Mapping[str, Any]:
+def _convert_reply(reply: object) -> Mapping[str, Any]:
     if isinstance(reply, str):
         return {"content": reply}
     if isinstance(reply, Mapping):
@@ -79,11 +79,11 @@ def _as_message(reply: object) -> Mapping[str, Any]:
     from langchain_core.messages import AIMessage
 
     if isinstance(reply, AIMessage):
-        return ai_message(reply)
-    raise _no_reply(reply)
+        return convert_ai_message(reply)
+    raise _invalid_reply_error(reply)
 
 
-def _no_reply(reply: object) -> PlayerError:
+def _invalid_reply_error(reply: object) -> PlayerError:
     what = "None" if reply is None else f"{type(reply).__name__} {safe_text(reply):.60}"
     return PlayerError(
         f"returned {what}; it must return a string, a dictionary with 'content' and optionally 'tool_calls', or an "
@@ -91,16 +91,16 @@ def _no_reply(reply: object) -> PlayerError:
     )
 
 
-def _outputs(message: Mapping[str, Any], calls: int) -> tuple[str, ...]:
+def _get_outputs(message: Mapping[str, Any], calls: int) -> tuple[str, ...]:
     """Return the tools' outputs, one per call, if the player's own loop has run its calls; otherwise an empty tuple."""
-    given = message.get("outputs")
-    if not isinstance(given, list) or len(given) != calls or not all(isinstance(each, str) for each in given):
+    outputs = message.get("outputs")
+    if not isinstance(outputs, list) or len(outputs) != calls or not all(isinstance(each, str) for each in outputs):
         return ()
-    return tuple(given) if any(given) else ()
+    return tuple(outputs) if any(outputs) else ()
 
 
-_MOST_FRAMES = 3
-_MOST_LETTERS = 120
+_MAX_FRAMES = 3
+_MAX_LINE_CHARACTERS = 120
 _LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 
@@ -109,7 +109,7 @@ def is_in_library(file: str | None) -> bool:
     return file is not None and file.startswith(_LIBRARIES)
 
 
-def users_frames(error: BaseException) -> str:
+def format_user_frames(error: BaseException) -> str:
     """Return the stack frames in the user's code, innermost last: `moody.py:4 in reply: raise RuntimeError("no")`.
 
     Args:
@@ -122,14 +122,14 @@ def users_frames(error: BaseException) -> str:
         if not str(frame.f_globals.get("__name__")).startswith("dialoom.")
     ]
     own = [each for each in frames if not each[0].co_filename.startswith((*_LIBRARIES, "<"))]
-    return "; ".join(_shown(*each) for each in (own or frames)[-_MOST_FRAMES:])
+    return "; ".join(_format_frame(*each) for each in (own or frames)[-_MAX_FRAMES:])
 
 
-def _shown(code: CodeType, line: int) -> str:
+def _format_frame(code: CodeType, line: int) -> str:
     path, here = Path(code.co_filename), Path.cwd()
     place = path.relative_to(here) if path.is_relative_to(here) else path
     text = linecache.getline(code.co_filename, line).strip()
-    return f"{place}:{line} in {code.co_name}" + (f": {text:.{_MOST_LETTERS}}" if text else "")
+    return f"{place}:{line} in {code.co_name}" + (f": {text:.{_MAX_LINE_CHARACTERS}}" if text else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class CallableBackend:
             )
         if isinstance(request.run_tool, StatefulTools):
             request.run_tool.restart()
-        task = asyncio.create_task(_without_exit(self.reply, request), context=contextvars.Context())
+        task = asyncio.create_task(_catch_exit(self.reply, request), context=contextvars.Context())
         try:
             async with asyncio.timeout(request.timeout) as bound:
                 reply = await task
@@ -177,7 +177,7 @@ class CallableBackend:
             task.cancel()
             raise
         except RefusedPlayerError as error:
-            raise refusal_of(self.name, error) from error
+            raise build_refusal_error(self.name, error) from error
         except PlayerError as error:
             raise self._failure(error) from error
         except StateLostError as error:
@@ -185,13 +185,13 @@ class CallableBackend:
         except Exception as error:
             if bound.expired():
                 raise TransientProviderError(f"{self.name} did not answer within {request.timeout:g} s") from None
-            place = f" [{frames}]" if (frames := users_frames(error)) else ""
+            place = f" [{frames}]" if (frames := format_user_frames(error)) else ""
             what = ": ".join(filter(None, (type(error).__name__, safe_text(error, str))))
             message = redact(f"{self.name} raised {what}{place}")
             is_transient = isinstance(error, TimeoutError | ConnectionError)
             raise (TransientProviderError if is_transient else PermanentProviderError)(message) from error
         try:
-            completion = completion_of(
+            completion = build_completion(
                 reply.reply if isinstance(reply, ReplyWithState) else reply, self.name, is_offered=bool(request.tools)
             )
         except PlayerError as error:
@@ -199,13 +199,13 @@ class CallableBackend:
         if isinstance(request.run_tool, StatefulTools):
             after = request.run_tool.state()  # raises the error of a failed call, also if a graph has handled it
             completion = replace(completion, carried={"environment": after}) if completion.outputs else completion
-        return reply.after(request, completion) if isinstance(reply, ReplyWithState) else completion
+        return reply.attach_state(request, completion) if isinstance(reply, ReplyWithState) else completion
 
     def _failure(self, error: PlayerError) -> PermanentProviderError:
         return PermanentProviderError(redact(f"{self.name} {error}"))
 
 
-async def _without_exit(reply: Callable[[Request], Coroutine[Any, Any, object]], request: Request) -> object:
+async def _catch_exit(reply: Callable[[Request], Coroutine[Any, Any, object]], request: Request) -> object:
     """Return a player's reply; a player that calls `sys.exit` fails instead of ending the process."""
     try:
         return await reply(request)
@@ -213,7 +213,7 @@ async def _without_exit(reply: Callable[[Request], Coroutine[Any, Any, object]],
         raise PlayerError(f"raised SystemExit: {error}") from error
 
 
-def player_backend(name: str, player: OwnPlayer, is_stateful: bool = False) -> CallableBackend:
+def create_player_backend(name: str, player: OwnPlayer, is_stateful: bool = False) -> CallableBackend:
     """Return the backend of a player.
 
     Args:
@@ -221,18 +221,18 @@ def player_backend(name: str, player: OwnPlayer, is_stateful: bool = False) -> C
         player: The player, already checked.
         is_stateful: Whether it keeps state between calls.
     """
-    takes = takes_tools(player)
+    accepts_tools = takes_tools(player)
     if isinstance(player, CompiledGraph) or is_graph_maker(player):
         graph = cast("CompiledGraph | GraphMaker", player)
         if not is_stateful:
-            return CallableBackend(name, takes, partial(graph_reply, graph))
-        keeping = GraphPlayer(graph)
-        return CallableBackend(name, takes, keeping.reply, keeping.shown)
+            return CallableBackend(name, accepts_tools, partial(ask_graph, graph))
+        graph_player = GraphPlayer(graph)
+        return CallableBackend(name, accepts_tools, graph_player.reply, graph_player.read_state)
     ask = _ask_model if isinstance(player, LangChainModel) else _ask_function
     if not is_stateful:
-        return CallableBackend(name, takes, lambda request: ask(player, request.messages, request))
-    kind = SnapshotPlayer if has_snapshots(player) else LivePlayer
-    return CallableBackend(name, takes, partial(kind(player).reply, call=ask))
+        return CallableBackend(name, accepts_tools, lambda request: ask(player, request.messages, request))
+    player_class = SnapshotPlayer if has_snapshots(player) else LivePlayer
+    return CallableBackend(name, accepts_tools, partial(player_class(player).reply, call=ask))
 
 
 async def _ask_model(model: Any, messages: Sequence[ChatMessage], request: Request) -> object:
@@ -241,10 +241,10 @@ async def _ask_model(model: Any, messages: Sequence[ChatMessage], request: Reque
     A runnable that begins with a graph gets a state as input.
     """
     runnable = model.bind_tools([dict(tool) for tool in request.tools]) if request.tools else model
-    sent = list(map(as_sent, messages))
+    sent = list(map(convert_message, messages))
     is_graph = isinstance(get_first_runnable(model), CompiledGraph)
-    reply = await runnable.ainvoke({"messages": sent} if is_graph else sent, configuration(request))
-    return reply_of_graph(reply, sent, (), []) if isinstance(reply, Mapping) and "messages" in reply else reply
+    reply = await runnable.ainvoke({"messages": sent} if is_graph else sent, build_config(request))
+    return extract_reply(reply, sent, (), []) if isinstance(reply, Mapping) and "messages" in reply else reply
 
 
 async def _ask_function(function: Any, messages: Sequence[ChatMessage], request: Request) -> object:
@@ -252,22 +252,22 @@ async def _ask_function(function: Any, messages: Sequence[ChatMessage], request:
 
     A function that is not async runs in a thread. The pieces that a generator yields are joined.
     """
-    known = get_parameter_names(function)
-    named: dict[str, Any] = {"tools": list(request.tools)} if "tools" in known else {}
-    if "session" in known:
-        named["session"] = request.session
-    call = partial(function, list(map(as_sent, messages)), **named)
-    reply = await call() if is_async(function) else await _in_thread(lambda: _exhausted(call()))
+    parameters = get_parameter_names(function)
+    keywords: dict[str, Any] = {"tools": list(request.tools)} if "tools" in parameters else {}
+    if "session" in parameters:
+        keywords["session"] = request.session
+    call = partial(function, list(map(convert_message, messages)), **keywords)
+    reply = await call() if is_async(function) else await _run_in_thread(lambda: _exhaust(call()))
     if inspect.isawaitable(reply):  # for example, from a lambda that calls an async function
         reply = await reply
-    return _joined([piece async for piece in reply]) if isinstance(reply, AsyncIterator) else _exhausted(reply)
+    return _join_pieces([piece async for piece in reply]) if isinstance(reply, AsyncIterator) else _exhaust(reply)
 
 
-def _exhausted(reply: object) -> object:
-    return _joined(list(reply)) if isinstance(reply, Iterator) else reply
+def _exhaust(reply: object) -> object:
+    return _join_pieces(list(reply)) if isinstance(reply, Iterator) else reply
 
 
-def _joined(pieces: Sequence[Any]) -> object:
+def _join_pieces(pieces: Sequence[Any]) -> object:
     """Return the reply that a generator has yielded in pieces: texts, LangChain's chunks, or one whole message.
 
     Raises:
@@ -285,7 +285,7 @@ def _joined(pieces: Sequence[Any]) -> object:
     raise PlayerError(f"yielded {len(pieces)} pieces ({kinds}); it must yield only strings or only AIMessageChunks")
 
 
-async def _in_thread(function: Callable[[], object]) -> object:
+async def _run_in_thread(function: Callable[[], object]) -> object:
     """Call a function in a daemon thread of its own, so that a hanging function blocks neither other calls nor exit."""
     done: Future[tuple[object, BaseException | None]] = Future()
     context = contextvars.copy_context()

@@ -47,7 +47,7 @@ class Attempts(Retrying):
         limit: The model's limit.
         availability: The provider's availability. While the provider is unreachable, attempts wait, and failures do not
             count.
-        longest_wait: Longest backoff between attempts, in seconds; a provider's Retry-After may be longer.
+        max_backoff: Longest backoff between attempts, in seconds; a provider's Retry-After may be longer.
         pauses: The gateway's pauses, used between attempts.
 
     Attributes:
@@ -56,8 +56,8 @@ class Attempts(Retrying):
         billed: The tokens and cost of all unusable replies; `None` for none.
     """
 
-    def __init__(self, limit: AdaptiveLimit, availability: Availability, longest_wait: float, pauses: Pauses) -> None:
-        backoff = wait_random_exponential(multiplier=0.5, max=longest_wait)
+    def __init__(self, limit: AdaptiveLimit, availability: Availability, max_backoff: float, pauses: Pauses) -> None:
+        backoff = wait_random_exponential(multiplier=0.5, max=max_backoff)
 
         def pause(state: RetryCallState) -> float:
             """Return the provider's Retry-After plus a random backoff, which spreads the calls, in seconds."""
@@ -116,7 +116,7 @@ class Attempts(Retrying):
         except ProviderError as error:
             self.last_error = error
             if error.billed is not None:
-                self.billed = error.billed.plus(self.billed)
+                self.billed = error.billed.add_usage(self.billed)
             error.billed = self.billed
             if error.is_overload:
                 self._limit.record_overload(turn.slot, error.retry_after)

@@ -10,23 +10,23 @@ from typing import Any, NamedTuple
 
 from dialoom.roles.parameters import DEPLOYMENT, TRANSLATED_PARAMETERS
 
-from .families import EFFORT, SEED, THINKING, Change, Changes, family_of, fitted, own_name
-from .wire import RESPONSES
+from .families import EFFORT, SEED, THINKING, Change, Changes, find_family, fit_parameters, strip_prefixes
+from .wire import RESPONSES_ROUTE
 
-OF_ANY_NAME = ("azure", "hosted_vllm", "litellm_proxy", "openai", "openrouter")
+CUSTOM_NAME_PROVIDERS = ("azure", "hosted_vllm", "litellm_proxy", "openai", "openrouter")
 """Providers with OpenAI's format whose model names are chosen by users."""
 
-_TRANSLATED_ALL = frozenset({*TRANSLATED_PARAMETERS, "temperature", "max_tokens", "max_completion_tokens"})
-_OF_TOOLS = ("tools", "tool_choice")
+_LITELLM_PARAMETERS = frozenset({*TRANSLATED_PARAMETERS, "temperature", "max_tokens", "max_completion_tokens"})
+_TOOL_PARAMETERS = ("tools", "tool_choice")
 
 _EFFORTS = ("none", "low", "medium", "high", "minimal", "xhigh", "max")
 """Reasoning efforts; every model that has efforts knows the first four."""
 
-_TEXTS = frozenset({"contents", "input", "messages", "tools"})
+_TEXT_FIELDS = frozenset({"contents", "input", "messages", "tools"})
 """The parts of a request's body that hold no parameters."""
 
 
-class Sampled(NamedTuple):
+class SamplingParameters(NamedTuple):
     """The sampling parameters of a request.
 
     Attributes:
@@ -41,17 +41,17 @@ class Sampled(NamedTuple):
     changes: Changes = ()
     expected: Mapping[str, Any] = {}
 
-    def missing(self, body: Mapping[str, Any]) -> Changes:
+    def find_missing(self, body: Mapping[str, Any]) -> Changes:
         """Return the differences between a request's body and the expected values."""
-        read = {name: value for name, value in body.items() if name not in _TEXTS}
+        read = {name: value for name, value in body.items() if name not in _TEXT_FIELDS}
         return tuple(
             Change(name, self.sent[name], None, "LiteLLM's request does not contain it")
             for name, value in self.expected.items()
-            if not _holds(read, name, value)
+            if not _contains(read, name, value)
         )
 
 
-def sampling(
+def collect_parameters(
     temperature: float | None, max_reply: int | None, seed: int | None, params: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return configured sampling parameters by LiteLLM's names, without those that have no value."""
@@ -59,7 +59,9 @@ def sampling(
     return {name: value for name, value in values.items() if value is not None}
 
 
-def sampled(litellm: ModuleType, model: str, values: Mapping[str, Any], has_tools: bool) -> Sampled:
+def resolve_parameters(
+    litellm: ModuleType, model: str, values: Mapping[str, Any], has_tools: bool
+) -> SamplingParameters:
     """Return the sampling parameters of a request.
 
     For providers with OpenAI's parameter names, the model's family determines what is sent; if neither the table of
@@ -72,41 +74,47 @@ def sampled(litellm: ModuleType, model: str, values: Mapping[str, Any], has_tool
         values: The configured values by LiteLLM's names, without those that are `None`.
         has_tools: Whether tools are offered.
     """
-    sent, changes = fitted(model, values)
-    if RESPONSES in model and SEED in sent:
+    sent, changes = fit_parameters(model, values)
+    if RESPONSES_ROUTE in model and SEED in sent:
         changes = (*changes, Change(SEED, sent[SEED], None, "the Responses API has no such parameter"))
         sent = {name: value for name, value in sent.items() if name != SEED}
-    served = served_name(litellm, model, values)
-    taken = taken_by(litellm, served, model)
-    unknown = [name for name in sent if name in _TRANSLATED_ALL and taken is not None and name not in taken]
-    if has_tools and taken is not None and "tools" not in taken:
-        unknown += _OF_TOOLS
-    allowed = [name for name in unknown if _is_open(litellm, model, name)]
-    why = f"LiteLLM lists no such parameter for {model}"
-    lost = [
-        Change(name, sent.get(name, "offered"), None, why) for name in unknown if name not in (*allowed, "tool_choice")
+    served = get_served_name(litellm, model, values)
+    supported = get_supported_parameters(litellm, served, model)
+    unlisted = [
+        name for name in sent if name in _LITELLM_PARAMETERS and supported is not None and name not in supported
     ]
-    reduced = {name: value for name, value in sent.items() if name in _TRANSLATED_ALL and name not in unknown}
+    if has_tools and supported is not None and "tools" not in supported:
+        unlisted += _TOOL_PARAMETERS
+    allowed = [name for name in unlisted if _is_sent_anyway(litellm, model, name)]
+    reason = f"LiteLLM lists no such parameter for {model}"
+    dropped = [
+        Change(name, sent.get(name, "offered"), None, reason)
+        for name in unlisted
+        if name not in (*allowed, "tool_choice")
+    ]
+    reduced = {name: value for name, value in sent.items() if name in _LITELLM_PARAMETERS and name not in unlisted}
     text = json.dumps(reduced | ({SEED: 0} if SEED in reduced else {}), default=str)  # equal for all seeds
-    translated, effort = _translated(litellm, model, served, text)
-    changes = (*changes, *lost, *translated)
+    translated, effort = _translate(litellm, model, served, text)
+    changes = (*changes, *dropped, *translated)
     changed = {DEPLOYMENT, *(change.name for change in changes)}
     expected = {name: effort if name == EFFORT and effort else value for name, value in sent.items()}
-    return Sampled(sent, allowed, changes, {name: value for name, value in expected.items() if name not in changed})
+    return SamplingParameters(
+        sent, allowed, changes, {name: value for name, value in expected.items() if name not in changed}
+    )
 
 
-def _is_open(litellm: ModuleType, model: str, name: str) -> bool:
+def _is_sent_anyway(litellm: ModuleType, model: str, name: str) -> bool:
     """Return whether a parameter that LiteLLM does not list for a model is sent anyway."""
-    if name == THINKING and provider_name(litellm, model) == "azure":
+    if name == THINKING and get_provider_name(litellm, model) == "azure":
         return False  # called by OpenAI's client, which has no such parameter
-    if family_of(model) is not None:
-        return takes_openai_names(litellm, model)
-    is_named = any(each in litellm.model_cost for each in (model, own_name(model)))
-    return provider_name(litellm, model) in OF_ANY_NAME and not is_named
+    if find_family(model) is not None:
+        return accepts_openai_names(litellm, model)
+    is_named = any(each in litellm.model_cost for each in (model, strip_prefixes(model)))
+    return get_provider_name(litellm, model) in CUSTOM_NAME_PROVIDERS and not is_named
 
 
 @functools.lru_cache(256)
-def _translated(litellm: ModuleType, model: str, served: str, values: str) -> tuple[Changes, Mapping[str, Any]]:
+def _translate(litellm: ModuleType, model: str, served: str, values: str) -> tuple[Changes, Mapping[str, Any]]:
     """Compare each value with LiteLLM's translation of it, found by translating with and without the value.
 
     Args:
@@ -119,105 +127,109 @@ def _translated(litellm: ModuleType, model: str, served: str, values: str) -> tu
         The differences, and the parameters that LiteLLM sends in place of the reasoning effort; these are empty if the
         effort is sent unchanged, or if its translation is among the differences.
     """
-    given: dict[str, Any] = json.loads(values)
+    configured_values: dict[str, Any] = json.loads(values)
     changes, effort = list[Change](), dict[str, Any]()
     try:
         name, provider, _, _ = litellm.get_llm_provider(served)
-        of_model = {"model": name, "custom_llm_provider": provider, "base_model": model, "drop_params": True}
+        model_options = {"model": name, "custom_llm_provider": provider, "base_model": model, "drop_params": True}
 
         def parameters(configured: Mapping[str, Any]) -> dict[str, Any]:
-            return dict(litellm.get_optional_params(**of_model, **configured))
+            return dict(litellm.get_optional_params(**model_options, **configured))
 
         def part(of: str, value: Any) -> dict[str, Any]:
-            rest = parameters({name: each for name, each in given.items() if name != of})
-            whole = parameters({**given, of: value})
+            rest = parameters({name: each for name, each in configured_values.items() if name != of})
+            whole = parameters({**configured_values, of: value})
             return {name: each for name, each in whole.items() if each != rest.get(name) or (name, each) == (of, value)}
 
-        for each, value in given.items():
+        for each, value in configured_values.items():
             translated = part(each, value)
-            if _holds(translated, each, value):
+            if _contains(translated, each, value):
                 continue
-            if each == EFFORT and _is_level(model, value, translated, part):
+            if each == EFFORT and _keeps_effort(model, value, translated, part):
                 effort = translated
                 continue
-            why = f"LiteLLM translates it for {served}" if translated else f"LiteLLM does not send it to {served}"
-            changes.append(Change(each, value, translated.get(each, translated) or None, why))
-        added = {each: value for each, value in parameters({}).items() if each in _TRANSLATED_ALL - given.keys()}
+            reason = f"LiteLLM translates it for {served}" if translated else f"LiteLLM does not send it to {served}"
+            changes.append(Change(each, value, translated.get(each, translated) or None, reason))
+        added = {
+            each: value
+            for each, value in parameters({}).items()
+            if each in _LITELLM_PARAMETERS - configured_values.keys()
+        }
     except Exception:  # one of LiteLLM's exceptions: the call itself will report it
         return (), {}
-    why = f"LiteLLM adds it for {served}"
-    return (*changes, *(Change(each, None, value, why) for each, value in added.items())), effort
+    reason = f"LiteLLM adds it for {served}"
+    return (*changes, *(Change(each, None, value, reason) for each, value in added.items())), effort
 
 
-def _holds(made: Mapping[str, Any], name: str, value: Any) -> bool:
+def _contains(parameters: Mapping[str, Any], name: str, value: Any) -> bool:
     """Return whether parameters contain a value, under any name."""
     if name == THINKING:
         kind = value.get("type")
         value = kind if kind == "disabled" else value.get("budget_tokens", kind)
-    found = [
-        (each, isinstance(each, bool)) for each in _leaves(made)
+    leaves = [
+        (each, isinstance(each, bool)) for each in _iter_leaves(parameters)
     ]  # False equals 0 in Python, but is another value in JSON
-    return all((each, isinstance(each, bool)) in found for each in _leaves(value))
+    return all((each, isinstance(each, bool)) in leaves for each in _iter_leaves(value))
 
 
-def _is_level(model: str, effort: str, made: Mapping[str, Any], part: Callable[[str, str], object]) -> bool:
+def _keeps_effort(model: str, effort: str, translation: Mapping[str, Any], part: Callable[[str, str], object]) -> bool:
     """Return whether LiteLLM's translation of an effort means this effort: a number of tokens, or no thinking.
 
     A translation does not mean the effort if it names another effort, or if another effort has the same translation.
     """
-    if not made:  # these models reason only on request
-        return effort == "none" and (family := family_of(model)) is not None and not family.by_default
-    is_named = any(each in _EFFORTS for each in _leaves(made))
-    return not is_named and all(part(EFFORT, each) != made for each in _EFFORTS[:4] if each != effort)
+    if not translation:  # these models reason only on request
+        return effort == "none" and (family := find_family(model)) is not None and not family.by_default
+    is_named = any(each in _EFFORTS for each in _iter_leaves(translation))
+    return not is_named and all(part(EFFORT, each) != translation for each in _EFFORTS[:4] if each != effort)
 
 
-def _leaves(value: Any) -> Iterator[Any]:
+def _iter_leaves(value: Any) -> Iterator[Any]:
     """Yield the values in nested lists and mappings."""
     if isinstance(value, Mapping | list):
         for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _leaves(each)
+            yield from _iter_leaves(each)
     else:
         yield value
 
 
-def takes_openai_names(litellm: ModuleType, model: str) -> bool:
+def accepts_openai_names(litellm: ModuleType, model: str) -> bool:
     """Return whether a model's provider is called in OpenAI's format, so that any parameter can be sent by name."""
-    provider = provider_name(litellm, model)
+    provider = get_provider_name(litellm, model)
     return provider in ("azure", "openai", "openrouter") or provider in litellm.openai_compatible_providers
 
 
-def served_name(litellm: ModuleType, model: str, params: Mapping[str, Any]) -> str:
+def get_served_name(litellm: ModuleType, model: str, params: Mapping[str, Any]) -> str:
     """Return the name by which a model is called; it contains the deployment's name if the parameters give one."""
     if (deployment := params.get(DEPLOYMENT)) is None:
         return model
-    return f"{model.rpartition('/')[0] or provider_name(litellm, model)}/{deployment}"
+    return f"{model.rpartition('/')[0] or get_provider_name(litellm, model)}/{deployment}"
 
 
-def deployed(litellm: ModuleType, options: dict[str, Any]) -> dict[str, Any]:
+def apply_deployment(litellm: ModuleType, options: dict[str, Any]) -> dict[str, Any]:
     """Return options that call a model's deployment, and state to LiteLLM which model it serves."""
-    if (served := served_name(litellm, options["model"], options)) == options["model"]:
+    if (served := get_served_name(litellm, options["model"], options)) == options["model"]:
         return options
     rest = {name: value for name, value in options.items() if name != DEPLOYMENT}
-    return {**rest, "model": served, "base_model": options["model"].replace(RESPONSES, "")}
+    return {**rest, "model": served, "base_model": options["model"].replace(RESPONSES_ROUTE, "")}
 
 
 @functools.cache
-def taken_by(litellm: ModuleType, served: str, model: str) -> frozenset[str] | None:
+def get_supported_parameters(litellm: ModuleType, served: str, model: str) -> frozenset[str] | None:
     """Return the parameters that LiteLLM lists for a served model; `None` if it does not know the provider."""
     try:
         name, provider, _, _ = litellm.get_llm_provider(served)
     except Exception:  # one of LiteLLM's exceptions: `ensure_known` reports the problem
         return None
-    found = litellm.get_supported_openai_params(model=name, custom_llm_provider=provider, base_model=model)
-    return None if found is None else frozenset(found)
+    supported = litellm.get_supported_openai_params(model=name, custom_llm_provider=provider, base_model=model)
+    return None if supported is None else frozenset(supported)
 
 
 @functools.cache
-def provider_name(litellm: ModuleType, model: str) -> str:
+def get_provider_name(litellm: ModuleType, model: str) -> str:
     """Return LiteLLM's name for a model's provider."""
     return str(litellm.get_llm_provider(model)[1])
 
 
-def described_changes(changes: Changes, *, with_seed: bool = True) -> str | None:
+def describe_changes(changes: Changes, *, with_seed: bool = True) -> str | None:
     """Return a text that describes changes, with or without the seed's; `None` if there are none."""
     return "; ".join(str(each) for each in changes if with_seed or each.name != SEED) or None

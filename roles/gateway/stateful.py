@@ -41,15 +41,15 @@ from .calls import Completion, PlayerState, Request
 from .retries import Backend
 from .secrets import redact
 
-_MOST_OPEN = 1_000
+_MAX_OBJECTS = 1_000
 """Maximum number of player objects kept in memory, one for each role in a conversation; others are recreated when
 needed.
 """
 
-MOST_NOTED = 10_000
+MAX_ENTRIES = 10_000
 """Maximum number of small entries kept in memory, one for each role in a conversation."""
 
-_MOST_BYTES = 64 * 2**20
+_MAX_STATE_BYTES = 64 * 2**20
 """Maximum size of a player's state in bytes, as JSON."""
 
 
@@ -58,35 +58,35 @@ def player_key(request: Request) -> bytes:
     return hashlib.sha256(f"{request.role}\0{request.model}".encode()).digest()[:8]
 
 
-def marks(request: Request) -> dict[bytes, int]:
+def compute_marks(request: Request) -> dict[bytes, int]:
     """Return the marks of a request's conversation after each message that may have ended a reply, latest first.
 
     Each has the index of that message: one of the player's, or a tool's output, because a player that runs its tools
     itself may add no text after it.
     """
-    mark, found = b"", dict[bytes, int]()
+    mark, marks = b"", dict[bytes, int]()
     for index in request.conversation:
         message = request.messages[index]
-        mark = _next(mark, message)
+        mark = _extend_mark(mark, message)
         if message["role"] in ("assistant", "tool"):
-            found[mark] = index
-    return dict(reversed(found.items()))
+            marks[mark] = index
+    return dict(reversed(marks.items()))
 
 
-def state_after(request: Request, completion: Completion, content: bytes) -> PlayerState:
+def build_player_state(request: Request, completion: Completion, content: bytes) -> PlayerState:
     """Return the state of a player after its reply to a request, with the mark."""
-    present = [request.messages[index] for index in request.conversation]
-    said: list[ChatMessage] = [*(present if request.rendered is None else request.rendered)]
+    conversation = [request.messages[index] for index in request.conversation]
+    messages: list[ChatMessage] = [*(conversation if request.rendered is None else request.rendered)]
     if completion.outputs:  # the player has run the tools itself, and then replied
-        said.append({"role": "assistant", "content": "", "tool_calls": completion.tool_calls})
-        said += ({"role": "tool", "content": output} for output in completion.outputs)
+        messages.append({"role": "assistant", "content": "", "tool_calls": completion.tool_calls})
+        messages += ({"role": "tool", "content": output} for output in completion.outputs)
     if completion.text.strip() or not completion.outputs:
         calls = () if completion.outputs else completion.tool_calls
-        said.append({"role": "assistant", "content": completion.text, "tool_calls": calls})
-    return PlayerState(player_key(request), reduce(_next, said, b""), content)
+        messages.append({"role": "assistant", "content": completion.text, "tool_calls": calls})
+    return PlayerState(player_key(request), reduce(_extend_mark, messages, b""), content)
 
 
-def _next(mark: bytes, message: ChatMessage) -> bytes:
+def _extend_mark(mark: bytes, message: ChatMessage) -> bytes:
     """Return the mark of a conversation with one more message. The ids of tool calls do not affect the mark."""
     words = (
         message["content"].replace("&lt;", "<").strip()
@@ -96,7 +96,7 @@ def _next(mark: bytes, message: ChatMessage) -> bytes:
     return hashlib.sha256(mark + content.encode()).digest()[:16]
 
 
-def split(request: Request, lead: str) -> tuple[list[ChatMessage], list[ChatMessage]]:
+def split_messages(request: Request, lead: str) -> tuple[list[ChatMessage], list[ChatMessage]]:
     """Return the messages of a request that a player already has, up to its last reply, and the messages new to it.
 
     The prompt's messages after the conversation are always new; those before it are new only if they have changed.
@@ -105,22 +105,24 @@ def split(request: Request, lead: str) -> tuple[list[ChatMessage], list[ChatMess
         request: The request, with the state that the player is in.
         lead: The hash of the prompt's messages before the conversation, as stored with that state.
     """
-    messages, earlier = request.messages, request.earlier
-    if earlier is None or earlier.mark is None:
+    messages, player_state = request.messages, request.player_state
+    if player_state is None or player_state.mark is None:
         return [], list(messages)
-    last = marks(request)[earlier.mark]
-    had = {index for index in request.conversation if index <= last}
-    had |= set(range(request.conversation[0])) if lead == lead_of(request) else set()
-    return [messages[index] for index in sorted(had)], [each for index, each in enumerate(messages) if index not in had]
+    last = compute_marks(request)[player_state.mark]
+    known = {index for index in request.conversation if index <= last}
+    known |= set(range(request.conversation[0])) if lead == hash_lead(request) else set()
+    return [messages[index] for index in sorted(known)], [
+        each for index, each in enumerate(messages) if index not in known
+    ]
 
 
-def lead_of(request: Request) -> str:
+def hash_lead(request: Request) -> str:
     """Return a hash of the prompt's messages before the conversation."""
     before = request.messages[: request.conversation[0]] if request.conversation else ()
     return hashlib.sha256(json.dumps([each["content"] for each in before]).encode()).hexdigest()[:16]
 
 
-def session_of(request: Request) -> Session:
+def require_session(request: Request) -> Session:
     """Return the session of a request.
 
     Raises:
@@ -131,7 +133,7 @@ def session_of(request: Request) -> Session:
     return request.session
 
 
-def refusal_of(name: str, error: RefusedPlayerError) -> BindingError:
+def build_refusal_error(name: str, error: RefusedPlayerError) -> BindingError:
     """Return the error that stops the run because a player cannot be used for a call."""
     return BindingError(redact(f"models: {name} {error}"), setting="models")
 
@@ -143,21 +145,21 @@ class ReplyWithState:
     Attributes:
         reply: The reply as returned by the player.
         state: The player's state, serialized.
-        note: Called with the state once its mark is known.
+        on_state: Called with the state once its mark is known.
     """
 
     reply: object
     state: bytes
-    note: Callable[[PlayerState], None] = lambda _state: None
+    on_state: Callable[[PlayerState], None] = lambda _state: None
 
-    def after(self, request: Request, completion: Completion) -> Completion:
+    def attach_state(self, request: Request, completion: Completion) -> Completion:
         """Return the completion that was parsed from the reply, with the player's state added."""
-        state = state_after(request, completion, self.state)
-        self.note(state)
+        state = build_player_state(request, completion, self.state)
+        self.on_state(state)
         return replace(completion, state=state)
 
 
-def pack(request: Request, state: Any, refusal: Refusal = NON_JSON_SNAPSHOT) -> bytes:
+def pack_state(request: Request, state: Any, refusal: Refusal = NON_JSON_SNAPSHOT) -> bytes:
     """Serialize a player's state, with a hash of the messages before the conversation.
 
     Args:
@@ -171,15 +173,15 @@ def pack(request: Request, state: Any, refusal: Refusal = NON_JSON_SNAPSHOT) -> 
     """
     plain = {"$bytes": base64.b64encode(state).decode()} if isinstance(state, bytes) else state
     try:
-        text = dump_state({"lead": lead_of(request), "state": plain})
+        text = dump_state({"lead": hash_lead(request), "state": plain})
     except (TypeError, ValueError, RecursionError) as error:
         raise RefusedPlayerError(refusal.format(error=error)) from error
-    if len(packed := text.encode()) > _MOST_BYTES:
-        raise PlayerError(f"has a state of {len(packed):,} bytes as JSON; it must have at most {_MOST_BYTES:,}")
+    if len(packed := text.encode()) > _MAX_STATE_BYTES:
+        raise PlayerError(f"has a state of {len(packed):,} bytes as JSON; it must have at most {_MAX_STATE_BYTES:,}")
     return zlib.compress(packed)
 
 
-def unpack(content: bytes) -> tuple[str, Any]:
+def unpack_state(content: bytes) -> tuple[str, Any]:
     """Return the contents of a serialized state: the hash of the messages before the conversation, and the state.
 
     Raises:
@@ -187,9 +189,9 @@ def unpack(content: bytes) -> tuple[str, Any]:
     """
     try:
         inflating = zlib.decompressobj()
-        text = inflating.decompress(content, _MOST_BYTES)
+        text = inflating.decompress(content, _MAX_STATE_BYTES)
         if not inflating.eof:
-            raise ValueError(f"not a player's state: cut off, or more than {_MOST_BYTES:,} bytes")
+            raise ValueError(f"not a player's state: cut off, or more than {_MAX_STATE_BYTES:,} bytes")
         stored = json.loads(text)
         state = stored["state"]
         if isinstance(state, dict) and state.keys() == {"$bytes"}:
@@ -205,35 +207,35 @@ Locks = WeakValueDictionary[str, asyncio.Lock]
 Value = TypeVar("Value")
 
 
-class Latest(OrderedDict[str, Value]):
+class BoundedDict(OrderedDict[str, Value]):
     """A dictionary of limited size that drops its oldest entries, whose conversations have usually ended.
 
     Args:
-        most: Maximum number of entries; beyond it, the entry that was set first is dropped.
+        max_entries: Maximum number of entries; beyond it, the entry that was set first is dropped.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, max_entries: int) -> None:
         super().__init__()
-        self._most = most
+        self._max_entries = max_entries
 
     def __setitem__(self, name: str, value: Value) -> None:
         """Set an entry, and make it the newest one."""
         super().__setitem__(name, value)
         self.move_to_end(name)
-        if len(self) > self._most:
+        if len(self) > self._max_entries:
             self.popitem(last=False)
 
 
-Call = Callable[[Any, Sequence[ChatMessage], Request], Awaitable[object]]
+CallPlayer = Callable[[Any, Sequence[ChatMessage], Request], Awaitable[object]]
 """A function that calls a player with messages."""
 
 
-def _part_of(request: Request) -> str:
+def _get_player_key(request: Request) -> str:
     """Return the key of a role in a conversation; the player has a separate state for each key."""
-    return f"{session_of(request).conversation} {request.role}"
+    return f"{require_session(request).conversation} {request.role}"
 
 
-class Objects:
+class PlayerObjects:
     """The objects of a player: one for each role in a conversation if the player is a class, else a shared object.
 
     Args:
@@ -243,17 +245,17 @@ class Objects:
     def __init__(self, player: Any) -> None:
         self.is_shared = not inspect.isclass(player)
         self._player = player
-        self._open = Latest[Any](_MOST_OPEN)
+        self._open = BoundedDict[Any](_MAX_OBJECTS)
 
-    def has(self, part: str) -> bool:
+    def has(self, key: str) -> bool:
         """Return whether the object for a role in a conversation is in memory."""
-        return self.is_shared or part in self._open
+        return self.is_shared or key in self._open
 
-    def of(self, part: str, *, is_new: bool) -> Any:
+    def get(self, key: str, *, is_new: bool) -> Any:
         """Return the object for a role in a conversation; create it if the conversation begins or it is missing."""
         if self.is_shared:
             return self._player
-        self._open[part] = player = self._player() if is_new or part not in self._open else self._open[part]
+        self._open[key] = player = self._player() if is_new or key not in self._open else self._open[key]
         return player
 
 
@@ -268,25 +270,25 @@ class SnapshotPlayer:
     """
 
     def __init__(self, player: Any) -> None:
-        self._objects = Objects(player)
+        self._objects = PlayerObjects(player)
         self._locks = Locks()
 
-    async def reply(self, request: Request, call: Call) -> ReplyWithState:
+    async def reply(self, request: Request, call: CallPlayer) -> ReplyWithState:
         """Restore the player, and return its reply and its snapshot."""
-        part, earlier, is_shared = _part_of(request), request.earlier, self._objects.is_shared
-        async with self._locks.setdefault("" if is_shared else part, asyncio.Lock()):
-            player = self._objects.of(part, is_new=earlier is None)
-            initial = unpack(pack(request, await _awaited(player.snapshot())))[1] if is_shared else None
+        key, earlier, is_shared = _get_player_key(request), request.player_state, self._objects.is_shared
+        async with self._locks.setdefault("" if is_shared else key, asyncio.Lock()):
+            player = self._objects.get(key, is_new=earlier is None)
+            initial = unpack_state(pack_state(request, await _resolve(player.snapshot())))[1] if is_shared else None
             lead = ""
             if earlier is not None:
-                lead, state = unpack(earlier.content)
-                await _awaited(player.restore(state))
+                lead, state = unpack_state(earlier.content)
+                await _resolve(player.restore(state))
             try:
-                reply = await call(player, split(request, lead)[1], request)
-                return ReplyWithState(reply, pack(request, await _awaited(player.snapshot())))
+                reply = await call(player, split_messages(request, lead)[1], request)
+                return ReplyWithState(reply, pack_state(request, await _resolve(player.snapshot())))
             finally:
                 if is_shared:
-                    await _awaited(player.restore(initial))
+                    await _resolve(player.restore(initial))
 
 
 class LivePlayer:
@@ -300,50 +302,50 @@ class LivePlayer:
     """
 
     def __init__(self, player: Any) -> None:
-        self._objects = Objects(player)
+        self._objects = PlayerObjects(player)
         self._locks = Locks()
-        self._begins = has_begin(player)
-        self._live = Latest[bytes | None](MOST_NOTED)
-        self._is_switched = self._begins and self._objects.is_shared
-        self._last = ""
+        self._has_begin = has_begin(player)
+        self._marks = BoundedDict[bytes | None](MAX_ENTRIES)
+        self._is_switchable = self._has_begin and self._objects.is_shared
+        self._last_key = ""
 
-    async def reply(self, request: Request, call: Call) -> ReplyWithState:
+    async def reply(self, request: Request, call: CallPlayer) -> ReplyWithState:
         """Return the player's reply. Only the mark of the state after the reply is stored.
 
         Raises:
             StateLostError: If the player is not in the state that the request requires, and has no method `begin`.
         """
-        part, earlier = _part_of(request), request.earlier
+        key, earlier = _get_player_key(request), request.player_state
         mark = None if earlier is None else earlier.mark
-        async with self._locks.setdefault("" if self._is_switched else part, asyncio.Lock()):
-            before = self._live.get(part, b"")
-            is_live = mark is not None and before == mark and self._objects.has(part)
-            is_live = is_live and (not self._is_switched or self._last == part)
-            self._last = part
-            if not is_live and not self._begins and (mark is not None or part in self._live):
+        async with self._locks.setdefault("" if self._is_switchable else key, asyncio.Lock()):
+            before = self._marks.get(key, b"")
+            is_live = mark is not None and before == mark and self._objects.has(key)
+            is_live = is_live and (not self._is_switchable or self._last_key == key)
+            self._last_key = key
+            if not is_live and not self._has_begin and (mark is not None or key in self._marks):
                 raise StateLostError(UNRESTORABLE_IN_DEBUGGER.format())
-            lead = unpack(earlier.content)[0] if earlier is not None and mark is not None else ""
-            had, new = split(request, lead)
-            player = self._objects.of(part, is_new=not is_live)
-            if not is_live and self._begins:
-                await _awaited(player.begin(session_of(request), had))
-            self._live[part] = None  # its state is unknown until it has replied
+            lead = unpack_state(earlier.content)[0] if earlier is not None and mark is not None else ""
+            had, new = split_messages(request, lead)
+            player = self._objects.get(key, is_new=not is_live)
+            if not is_live and self._has_begin:
+                await _resolve(player.begin(require_session(request), had))
+            self._marks[key] = None  # its state is unknown until it has replied
             try:
                 reply = await call(player, new, request)
             except TransientProviderError as error:
                 if error.is_overload or (
                     isinstance(error, UnansweredError) and error.evidence is OutageEvidence.STRONG
                 ):
-                    self._keep(part, before)  # the request did not reach the player
+                    self._store_mark(key, before)  # the request did not reach the player
                 raise
-        return ReplyWithState(reply, pack(request, None), lambda state: self._keep(part, state.mark))
+        return ReplyWithState(reply, pack_state(request, None), lambda state: self._store_mark(key, state.mark))
 
-    def _keep(self, part: str, mark: bytes | None) -> None:
+    def _store_mark(self, key: str, mark: bytes | None) -> None:
         """Store the mark of a player's current state: `None` if it is unknown, empty bytes before the first reply."""
         if mark == b"":
-            self._live.pop(part, None)
+            self._marks.pop(key, None)
         else:
-            self._live[part] = mark
+            self._marks[key] = mark
 
 
 class StatefulModel:
@@ -354,7 +356,7 @@ class StatefulModel:
     """
 
     def __init__(self, model: Backend) -> None:
-        self._live = LivePlayer(model)
+        self._marks = LivePlayer(model)
 
     async def complete(self, request: Request, key: str) -> Completion:
         """Make one attempt.
@@ -369,14 +371,14 @@ class StatefulModel:
             return await model.complete(replace(request, messages=tuple(messages), conversation=()), key)
 
         try:
-            result = await self._live.reply(request, ask)
+            result = await self._marks.reply(request, ask)
         except RefusedPlayerError as error:
-            raise refusal_of(request.model, error) from error
+            raise build_refusal_error(request.model, error) from error
         except StateLostError as error:
             raise StateLostError(f"{request.model} {error}") from error
         assert isinstance(result.reply, Completion)
-        return result.after(request, result.reply)
+        return result.attach_state(request, result.reply)
 
 
-async def _awaited(value: Any) -> Any:
+async def _resolve(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value

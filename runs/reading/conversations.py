@@ -30,7 +30,7 @@ from dialoom.graphs.outcome import USER
 from dialoom.grouping import grouped
 from dialoom.prompts import ChatMessage
 from dialoom.prompts.messages import get_tool_name, message_identity
-from dialoom.roles import ASKS
+from dialoom.roles import MAX_ASKS
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RecordedEpisode, RunFile
 
@@ -285,7 +285,7 @@ def find_faulty_calls(run: RunFile, position: int, calls: Iterable[Call], outcom
         match = by_call.get(each[-1]["call"])
         earlier = [Line(role=line.role, content=line.text) for line in match[1]] if match else outcome.messages
         # The last request of every attempt at a line was rejected, except that of the final attempt.
-        blocks = {(call["ask"] - 1) // ASKS: call for call in each}
+        blocks = {(call["ask"] - 1) // MAX_ASKS: call for call in each}
         for call in [blocks[number] for number in sorted(blocks)][:-1]:
             line = Line(role=USER, content=recipe.spoken(call["reply"]), finish_reason=call["finish_reason"])
             found.rejected.add(call["call"])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.graphs import Table
-from dialoom.roles.gateway.calls import SAID
+from dialoom.roles.gateway.calls import WRITTEN_BY_PERSON
 from dialoom.runs.store.connections import open_for_reading, transaction
 from dialoom.runs.store.leases import OPEN_LEASES
 
@@ -37,7 +37,7 @@ def cost_table(path: Path) -> Table:
         StoreError: If the file is not a run.
     """
     with closing(open_for_reading(path)) as connection, transaction(connection):
-        rows = connection.execute(_QUERY, {"said": SAID}).fetchall()
+        rows = connection.execute(_QUERY, {"said": WRITTEN_BY_PERSON}).fetchall()
         (failed,) = connection.execute("SELECT count(*) FROM attempts").fetchone()
         (leased,) = connection.execute(f"SELECT count(*) {OPEN_LEASES}").fetchone()
     table = Table(
@@ -104,7 +104,10 @@ def _notes(rows: list[sqlite3.Row], failed: int, leased: int) -> list[str]:
             f"Failed attempts at calls: {failed:,}. Their tokens and costs are included if the provider reported them, "
             "as for a reply that its content filter removed; it may bill others, such as those that timed out.",
         ),
-        (SAID in models, f"{SAID!r} are replies that a person wrote in the step debugger in place of the model."),
+        (
+            WRITTEN_BY_PERSON in models,
+            f"{WRITTEN_BY_PERSON!r} are replies that a person wrote in the step debugger in place of the model.",
+        ),
         (
             any(map(is_offline, models)),
             "Offline models are scripted stand-ins: their tokens are estimates, and free unless a price was given.",

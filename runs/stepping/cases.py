@@ -18,8 +18,8 @@ from dialoom.outputs import OutputError, is_stream, text_output
 from dialoom.prompts import ChatMessage
 from dialoom.prompts.messages import message_identity
 from dialoom.roles import Completion, ModelBinding
-from dialoom.roles.gateway.calls import SAID
-from dialoom.roles.gateway.completions import kept_text
+from dialoom.roles.gateway.calls import WRITTEN_BY_PERSON
+from dialoom.roles.gateway.completions import serialize_reply
 from dialoom.runs.configuration.trust import (
     cast_references,
     code_hashes,
@@ -135,7 +135,7 @@ async def case_of(stepper: StepperView) -> Case:
     config, scenario = context.store.config, context.work.scenario
     models = dict(context.models)
     for call in (call for step in recorded for call in step.calls):
-        if call.role in models and call.model not in (SAID, models[call.role].model):
+        if call.role in models and call.model not in (WRITTEN_BY_PERSON, models[call.role].model):
             models[call.role] = context.binding(call.role, call.model)
     exchanged = [named for binding in models.values() for named in player_references(binding.model)]
     case = Case(
@@ -174,7 +174,7 @@ def _recorded(call: StepCall) -> RecordedCall:
         model=call.model,
         request=digest(call.messages),
         is_edited=call.is_edited,
-        reply=kept_text(reply),
+        reply=serialize_reply(reply),
         finish_reason=reply.finish_reason,
         is_only_thoughts=not reply.text.strip() and reply.reasoning is not None,
     )

@@ -21,8 +21,8 @@ from dialoom.graphs.tool_use import list_mcp_servers
 from dialoom.grouping import nested
 from dialoom.roles import Gateway, ModelBinding
 from dialoom.roles.gateway import Caller
-from dialoom.roles.gateway.calls import SAID
-from dialoom.roles.gateway.players import player_backend
+from dialoom.roles.gateway.calls import WRITTEN_BY_PERSON
+from dialoom.roles.gateway.players import create_player_backend
 from dialoom.roles.gateway.retries import Backend
 from dialoom.roles.gateway.secrets import redact
 from dialoom.roles.players import keeps_state, load_player
@@ -146,7 +146,7 @@ class ScenarioContext:
             if (player := load_player(model, is_stateful=True)) is None:
                 raise SteppingError("it was given as an object, and has to be given again")
             self.players[model] = player
-        return player_backend(model, self.players[model], is_stateful=True)
+        return create_player_backend(model, self.players[model], is_stateful=True)
 
     def main(self) -> Branch:
         """Return the scenario's main branch."""
@@ -318,14 +318,14 @@ class ScenarioContext:
         calls = await self.calls_on(line)
         own = {role: binding.model for role, binding in self.models.items()}
         # The calls of tools belong to no role.
-        changed = (call for call in calls if call.role in own and call.model not in (SAID, own[call.role]))
+        changed = (call for call in calls if call.role in own and call.model not in (WRITTEN_BY_PERSON, own[call.role]))
         others = nested((call.role, call.model, None) for call in changed)
         return PromotedBranch(
             name=branch.name,
             models={role: ", ".join(models) for role, models in others.items()},
             replaced={role: own[role] for role in others},
             edits=sum(point.source == "update" for point in line),
-            said=sum(call.model == SAID for call in calls),
+            said=sum(call.model == WRITTEN_BY_PERSON for call in calls),
             prompts=sum(call.is_edited for call in calls),
         )
 

@@ -21,8 +21,8 @@ from langgraph.checkpoint.base import (
 from dialoom.prompts import ChatMessage, FunctionCall
 from dialoom.roles import CallPlace, Completion, Ledger, ModelBinding
 from dialoom.roles.gateway import Caller, CallRecord, Request
-from dialoom.roles.gateway.calls import SAID
-from dialoom.roles.gateway.wire import read_calls
+from dialoom.roles.gateway.calls import WRITTEN_BY_PERSON
+from dialoom.roles.gateway.wire import parse_calls
 from dialoom.roles.replies import parse_reply
 from dialoom.runs.errors import RunError
 
@@ -102,7 +102,9 @@ def reply_from_text(request: Request, text: str) -> Completion:
             parse_reply(text, request.reply_type)
         except ValueError as error:
             raise SteppingError(f"{request.role} cannot reply {text!r} here: {error}") from error
-    return Completion(words, input_tokens=0, output_tokens=0, cost=0.0, finish_reason=SAID, tool_calls=calls)
+    return Completion(
+        words, input_tokens=0, output_tokens=0, cost=0.0, finish_reason=WRITTEN_BY_PERSON, tool_calls=calls
+    )
 
 
 def text_from_reply(answer: Completion) -> str:
@@ -127,7 +129,7 @@ def _text_and_calls(text: str) -> tuple[str, tuple[FunctionCall, ...]]:
     calls = calls if isinstance(calls, list) else [calls]
     if not calls or not all(isinstance(call, dict) and isinstance(call.get("name"), str) for call in calls):
         return text, ()
-    return str(message.get("content") or ""), read_calls(calls)
+    return str(message.get("content") or ""), parse_calls(calls)
 
 
 def _bound(request: Request, models: Mapping[str, ModelBinding]) -> Request:
@@ -162,10 +164,10 @@ class SteppingGateway:
         request = _bound(request, self._changes.models)
         key, written = request.call_key(place), self._instead(request, place)
         if written is not None:
-            request, place = request.rewritten(written), replace(place, is_common=False)
+            request, place = request.with_messages(written), replace(place, is_common=False)
         if key in self._changes.replies:
             text, sample = self._changes.replies[key]
-            request, place = replace(request, model=SAID), replace(place, sample=sample, is_common=False)
+            request, place = replace(request, model=WRITTEN_BY_PERSON), replace(place, sample=sample, is_common=False)
             key = request.call_key(place)
             completion = reply_from_text(request, text).with_ids(key)
             begun = await self._ledger.begin(key, place, request)

@@ -29,7 +29,7 @@ from dialoom.roles import CallPlace, Cast, Completion, Gateway, RoleError, Unpar
 from dialoom.roles.binding import Bindings, bind, rebind
 from dialoom.roles.gateway import Caller, Request
 from dialoom.roles.gateway.calls import TOOL_ROLE, MemoryLedger
-from dialoom.roles.gateway.completions import kept_text, read_reply
+from dialoom.roles.gateway.completions import deserialize_reply, serialize_reply
 from dialoom.roles.gateway.model_facts import check_keys
 from dialoom.roles.gateway.players import is_in_library
 from dialoom.roles.players import Session, make_session_id
@@ -475,7 +475,7 @@ class _RecordedGateway:
         if not call.is_edited and call.request != hash_:
             self.others.append(f"{place.node} sent {request.role} a request that differs from the recorded one")
         thoughts = "" if call.is_only_thoughts else None
-        reply = read_reply(Completion(call.reply, reasoning=thoughts, finish_reason=call.finish_reason))
+        reply = deserialize_reply(Completion(call.reply, reasoning=thoughts, finish_reason=call.finish_reason))
         if reply.outputs:
             self._nodes_with_outputs.add(place.node)
         return reply
@@ -553,7 +553,7 @@ class _LiveGateway(_RecordedGateway):
         if request.role in self._live:
             completion = await self._gateway.complete(request, place)
             self.calls_by_role[request.role] += 1
-            self.has_changed = self.has_changed or kept_text(completion) not in self._replies
+            self.has_changed = self.has_changed or serialize_reply(completion) not in self._replies
             return completion
         hash_ = digest(request.messages)
         call = self._calls[self._number(request, place, hash_)]

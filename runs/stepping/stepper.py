@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from dialoom.errors import first_problem
 from dialoom.graphs import Judgement, Line, Outcome, WithJudging, WithLabels
 from dialoom.prompts import ChatMessage
-from dialoom.roles.gateway.calls import SAID
+from dialoom.roles.gateway.calls import WRITTEN_BY_PERSON
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.runs.configuration.trust import player_references
 from dialoom.runs.gateway_setup import CallPolicy
@@ -384,7 +384,7 @@ class Stepper(StepperView):
         models = {role: binding.model for role, binding in context.models.items()} | {**branch.models}
         return all(
             call.model == models.get(call.role, call.model)  # the calls of tools belong to no role
-            and call.model != SAID
+            and call.model != WRITTEN_BY_PERSON
             and not call.is_edited
             and branch.sample in (call.sample, context.main().sample)
             for call in await context.calls(context.line(point.id))

@@ -10,8 +10,8 @@ from typing import Any
 
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.roles import Completion
-from dialoom.roles.gateway.completions import read_reply
-from dialoom.roles.gateway.graphs import readable
+from dialoom.roles.gateway.completions import deserialize_reply
+from dialoom.roles.gateway.graphs import format_state
 
 from .ledger import decode_request
 from .texts import reading
@@ -196,7 +196,7 @@ class BranchReader:
         for call in calls:
             query = "SELECT state FROM player_states WHERE key = ?"
             if (row := self._reader.execute(query, (bytes.fromhex(call.key),)).fetchone()) is not None:
-                found[call.role] = call.model, readable(row[0])
+                found[call.role] = call.model, format_state(row[0])
         return found
 
     def calls_of(self, scenario: int, checkpoint: str) -> list[MadeCall] | None:
@@ -237,7 +237,7 @@ class BranchReader:
             **{each.name: getattr(call, each.name) for each in fields(call)},
             messages=request.messages,
             tools=request.tools,
-            answer=None if reply is None else read_reply(Completion(reply, **rest)),
+            answer=None if reply is None else deserialize_reply(Completion(reply, **rest)),
         )
 
 

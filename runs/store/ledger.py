@@ -13,10 +13,10 @@ from pydantic import TypeAdapter
 
 from dialoom.prompts import ChatMessage, ToolDefinition
 from dialoom.prompts.messages import get_extra_fields
-from dialoom.roles import ASKS, CallPlace, Completion
+from dialoom.roles import MAX_ASKS, CallPlace, Completion
 from dialoom.roles.gateway import Attempt, CallRecord, Request
-from dialoom.roles.gateway.calls import FIGURES, PlayerState
-from dialoom.roles.gateway.completions import kept_text, read_reply
+from dialoom.roles.gateway.calls import USAGE_FIELDS, PlayerState
+from dialoom.roles.gateway.completions import deserialize_reply, serialize_reply
 
 from .passages import TOOLS, Passages, StoredMessage, beyond_words_of, read_messages, reading
 from .references import ReadText, canonical
@@ -149,7 +149,7 @@ class SQLiteLedger:
         row = (self._threads[place.scenario].position, _key(key))
         return await self._writer.submit(lambda connection: connection.execute(_OPEN, row).fetchone() is not None)
 
-    async def failed(self, id_: int, attempt: Attempt) -> None:
+    async def record_failed_attempt(self, id_: int, attempt: Attempt) -> None:
         """Record a failed attempt. It is durable when this returns."""
         row = (id_, attempt.number, round(attempt.latency, 4), attempt.error, attempt.retry_after)
         insert = "INSERT INTO attempts (call, number, latency, error, retry_after) VALUES (?, ?, ?, ?, ?)"
@@ -171,7 +171,7 @@ class SQLiteLedger:
         if row[1] is not None and any(each.position == row[2] and each.branch is None for each in bookings):
             # `main`, which is in progress, has reached a call that another branch had already made.
             connection.execute("UPDATE kept_calls SET branch = NULL WHERE id = ?", (row[0],))
-        return read_reply(Completion(*tuple(row)[3:]))
+        return deserialize_reply(Completion(*tuple(row)[3:]))
 
     def _insert(self, connection: sqlite3.Connection, key: str, place: CallPlace, request: Request) -> int:
         booking = self._threads[place.scenario]
@@ -223,13 +223,13 @@ class SQLiteLedger:
         }
         if (completion := record.completion) is not None:
             row |= {
-                "reply": self._texts.id_of(connection, kept_text(completion)),
+                "reply": self._texts.id_of(connection, serialize_reply(completion)),
                 "reasoning": completion.reasoning and self._texts.id_of(connection, completion.reasoning),
                 "changes": completion.changes and self._texts.id_of(connection, completion.changes),
                 "finish_reason": completion.finish_reason,
             }
         if (counted := completion or record.billed) is not None:
-            row |= {name: getattr(counted, name) for name in FIGURES}
+            row |= {name: getattr(counted, name) for name in USAGE_FIELDS}
         columns = ", ".join(f"{name} = ?" for name in row)
         connection.execute(f"UPDATE kept_calls SET {columns} WHERE id = ?", (*row.values(), id_))
         if completion is not None and (state := completion.state) is not None:
@@ -303,7 +303,7 @@ _PAGE = 500
 
 def _call(row: sqlite3.Row) -> dict[str, Any]:
     call = dict(row)
-    reply = None if call["reply"] is None else read_reply(Completion(call["reply"]))
+    reply = None if call["reply"] is None else deserialize_reply(Completion(call["reply"]))
     call["reply"] = None if reply is None else reply.text
     return call | {"tool_calls": [] if reply is None else list(reply.tool_calls)}
 
@@ -406,7 +406,7 @@ class CallReader:
 
     def unsound(self) -> list[int]:
         """Return the positions of the scenarios with faults, or with lines that were requested again due to faults."""
-        return [position for (position,) in self._reader.execute(_UNSOUND, (ASKS,))]
+        return [position for (position,) in self._reader.execute(_UNSOUND, (MAX_ASKS,))]
 
     def common_calls(self, position: int) -> list[CommonCall]:
         """Return the answered common calls that a scenario used in the run itself, in the order of its steps."""

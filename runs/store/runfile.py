@@ -18,7 +18,7 @@ from dialoom.graphs.gate import Gate, PromptWords, find_copied_forms
 from dialoom.graphs.recipe import build_outcome
 from dialoom.grouping import grouped
 from dialoom.prompts import PromptLibrary
-from dialoom.roles import ASKS
+from dialoom.roles import MAX_ASKS
 from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.configuration.recipes import check_same, in_folder, load_recipe
 from dialoom.runs.configuration.trust import Reference, Trust, recipe_references, remember, remembered
@@ -259,7 +259,7 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
         """Return the number of simulated users' lines that were requested again because of a fault."""
         return int(
             self._reader.execute(
-                "SELECT count(*) FROM calls WHERE ask > ? AND ask % ? = 1 AND branch IS NULL", (ASKS, ASKS)
+                "SELECT count(*) FROM calls WHERE ask > ? AND ask % ? = 1 AND branch IS NULL", (MAX_ASKS, MAX_ASKS)
             ).fetchone()[0]
         )
 

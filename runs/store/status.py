@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from dialoom.grouping import nested
 from dialoom.roles.gateway.budget import Spend
-from dialoom.roles.gateway.calls import expected_tokens
+from dialoom.roles.gateway.calls import estimate_tokens
 from dialoom.roles.gateway.model_facts import Prices
 
 from .connections import transaction
@@ -225,11 +225,11 @@ class StatusReader:
         total = Spend()
         for model, calls, cost, tokens, *unpriced in self._reader.execute(_TAKEN).fetchall():
             total += Spend(calls, tokens, cost)
-            if any(unpriced) and (price := prices.price(model)) is not None:
+            if any(unpriced) and (price := prices.find_price(model)) is not None:
                 total += Spend(cost=price.of(*unpriced))
         for model, calls, letters in self._reader.execute(_UNCOUNTED).fetchall():
-            tokens = expected_tokens(letters, calls)
-            total += Spend(0, tokens, prices.expected(model, tokens) or 0.0)
+            tokens = estimate_tokens(letters, calls)
+            total += Spend(0, tokens, prices.estimate_cost(model, tokens) or 0.0)
         return total
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from dialoom.roles import CallPlace, Completion, DrainedError, PermanentProviderError
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.budget import Account, Endpoint, OverloadListener, Spend
-from dialoom.roles.gateway.cache import ResponseCache, cache_key, is_kept
+from dialoom.roles.gateway.cache import ResponseCache, cache_key, is_cacheable
 from dialoom.roles.gateway.limits import Pauses, Rate, TokenBucket
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.connections import open_for_reading
@@ -159,12 +159,12 @@ class SharedState(SharedBudget):
 
     async def find_reply(self, key: bytes) -> Completion | None:
         """Return the reply with a key from the cache file; `None` if there is none."""
-        return None if self._cache is None else await self._cache.find_by(key)
+        return None if self._cache is None else await self._cache.find_by_key(key)
 
     async def save_reply(self, key: bytes, model: str, completion: Completion) -> None:
         """Add a reply to the cache file."""
         if self._cache is not None:
-            await self._cache.keep_by(key, model, completion)
+            await self._cache.store_by_key(key, model, completion)
 
     async def end_worker(self, worker: str, spent: Spend | None) -> list[Transfer]:
         """Remove a worker that has ended, and return the common calls that it made.
@@ -291,11 +291,11 @@ class SharedReplies:
 
     async def find(self, request: Request, place: CallPlace) -> Completion | None:
         """Return the cached reply to this request at this place; `None` if there is none."""
-        return await self._shared_state.find_reply(cache_key(request, place)) if is_kept(request) else None
+        return await self._shared_state.find_reply(cache_key(request, place)) if is_cacheable(request) else None
 
-    async def keep(self, request: Request, place: CallPlace, completion: Completion) -> None:
+    async def store(self, request: Request, place: CallPlace, completion: Completion) -> None:
         """Add a reply to the cache."""
-        if is_kept(request):
+        if is_cacheable(request):
             await self._shared_state.save_reply(cache_key(request, place), request.model, completion)
 
 

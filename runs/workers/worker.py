@@ -16,7 +16,7 @@ from dialoom.graphs import Recipe, WithJudging
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.recipe import Review
 from dialoom.roles.gateway.litellm_backend import tune_process
-from dialoom.roles.gateway.wire import Shapes
+from dialoom.roles.gateway.wire import RejectedForms
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.control import Event, ScenarioDone, ScenarioFailed
@@ -87,7 +87,7 @@ class Worker:
         recipe: Recipe = Review(store.recipe) if config.is_review else store.recipe
         shared_gateway = SharedGateway(shared_state, path.stem, store)
         replies = SharedReplies(shared_state) if config.has_cache else None
-        self._shapes = Shapes(store.shapes)
+        self._shapes = RejectedForms(store.shapes)
         opening = open_gateway(
             store, config.policy, config.policy.settings["patience"], shared_gateway, replies, self._shapes
         )
@@ -157,7 +157,7 @@ class Worker:
             is_over=self._is_over,
             error=self._error,
             busy=self._busy_seconds(),
-            shapes=self._shapes.found,
+            shapes=self._shapes.by_model,
         )
 
     async def drain(self) -> None:

@@ -25,7 +25,7 @@ from langgraph.types import interrupt
 import dialoom
 from dialoom import DialoomError
 from dialoom.roles import TransientProviderError
-from dialoom.roles.gateway.players import player_backend
+from dialoom.roles.gateway.players import create_player_backend
 from dialoom.roles.players import Session
 from docs.examples.endpoint import shop
 from tests.conftest import ROOT, Command, command_in
@@ -333,7 +333,7 @@ def test_function_of_tools_calls_them(kind: str) -> None:
 
     player: Any = {"function": function, "generator": generator, "async generator": async_generator}[kind]
     tool = {"type": "function", "function": {"name": "search", "parameters": {"type": "object", "properties": {}}}}
-    reply = asyncio.run(player_backend("mine", player).complete(request(None, tools=(tool,)), ""))
+    reply = asyncio.run(create_player_backend("mine", player).complete(request(None, tools=(tool,)), ""))
     assert [(each["name"], each["arguments"]) for each in reply.tool_calls] == [("search", '{"query": "x"}')]
 
 
@@ -461,13 +461,13 @@ TRANSIENT: Mapping[str, tuple[Any, str]] = {
 def test_transient_failure_is_recognized(player: Any, sentence: str) -> None:
     """A function that hangs blocks neither the run nor the end of the process."""
     with pytest.raises(TransientProviderError) as error:
-        asyncio.run(player_backend("mine", player).complete(request(None, timeout=0.05), ""))
+        asyncio.run(create_player_backend("mine", player).complete(request(None, timeout=0.05), ""))
     assert str(error.value).startswith(sentence)
 
 
 def test_call_that_is_cancelled_before_it_begins_gives_no_warning() -> None:
     async def cancelled() -> None:
-        call = asyncio.create_task(player_backend("mine", clerk).complete(request(None), ""))
+        call = asyncio.create_task(create_player_backend("mine", clerk).complete(request(None), ""))
         await asyncio.sleep(0)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -535,7 +535,7 @@ def test_documented_endpoint_gets_the_session_and_is_retried(
         assert "docs.examples.endpoint:shop raised HTTPError: HTTP Error 404" in str(episode.error)
         assert len(server.requests) == 6
     with pytest.raises(TransientProviderError, match="raised ConnectionError: the shop cannot be reached: "):
-        asyncio.run(player_backend("shop", shop).complete(request(None, session=Session("c", "p")), ""))
+        asyncio.run(create_player_backend("shop", shop).complete(request(None, session=Session("c", "p")), ""))
 
 
 @pytest.mark.parametrize(("file", "name"), [("frameworks", "pydantic_ai_player"), ("endpoint", "shop")])

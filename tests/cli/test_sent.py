@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dialoom.roles.gateway.families import LIMIT
+from dialoom.roles.gateway.families import MAX_TOKENS
 from tests.cli.test_gateway_options import answer
 from tests.conftest import ROOT, Command
 from tests.invented import write_release
@@ -299,7 +299,7 @@ def test_parameters_arrive_as_configured_or_are_reported_wherever_a_run_is_descr
             stop = body.pop("stop_sequences", None) or body.pop("stopSequences", None)
             arrived = {**({"stop": stop} if stop else {}), **body}
             assert ("seed" in arrived) != ("seed" in changes)
-            for setting, value in {"temperature": 0.7, LIMIT: 300, **params}.items():
+            for setting, value in {"temperature": 0.7, MAX_TOKENS: 300, **params}.items():
                 became = re.search(r"sent as ([\d.]+)", changes.get(setting, ""))
                 expected = value if setting not in changes else float(became[1]) if became else None
                 assert arrived.get(setting) == expected, setting

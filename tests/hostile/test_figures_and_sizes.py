@@ -20,7 +20,7 @@ from dialoom.personas.pools import values_of
 from dialoom.personas.profile import HALVES
 from dialoom.prompts import Prompt, PromptError
 from dialoom.roles import score_type
-from dialoom.roles.gateway.completions import MOST_LETTERS
+from dialoom.roles.gateway.completions import MAX_REPLY_CHARACTERS
 from dialoom.roles.gateway.failures import classify_error
 from dialoom.roles.gateway.retries import MAX_RETRY_AFTER_SECONDS
 from dialoom.roles.replies import parse_reply
@@ -64,7 +64,7 @@ def test_retry_after_is_capped() -> None:
 
 def test_oversized_reply_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    long = "x" * (MOST_LETTERS + 1)
+    long = "x" * (MAX_REPLY_CHARACTERS + 1)
     with serving(lambda _body, _number: completion(long)) as server:
         for name, player in (("f", saying(long)), ("p", dialoom.Model("openai/m", api_base=server.url))):
             episode = play(tmp_path, people=1, name=name, assistant=player).episode(1)

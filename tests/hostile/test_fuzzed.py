@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import dialoom
 from dialoom.roles import Completion, ProviderError, TransientProviderError, Verdict, score_type
-from dialoom.roles.gateway.completions import kept_text, read_reply, without_thinking
+from dialoom.roles.gateway.completions import deserialize_reply, serialize_reply, split_reasoning
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend
 from dialoom.roles.gateway.retries import MAX_RETRY_AFTER_SECONDS
 from dialoom.roles.replies import parse_reply
@@ -50,7 +50,7 @@ REPLIES = st.lists(PIECES | TEXTS | OBJECTS, max_size=12).map("".join)
 
 def check_reply(text: str) -> None:
     """Check that a reply can be stored, without its reasoning, and parsed as each type or refused."""
-    stripped, _thoughts = without_thinking(Completion(text).text)
+    stripped, _thoughts = split_reasoning(Completion(text).text)
     stripped.encode()
     for type_ in (score_type(1, 5), Verdict):
         try:
@@ -216,7 +216,7 @@ def check_answer(provider: Provider, runner: asyncio.Runner, model: str, hostile
         assert isinstance(kept, Completion)
         (kept.text + (kept.reasoning or "")).encode()
         replied = Completion(kept.text, tool_calls=kept.tool_calls, carried=kept.carried).with_ids("k")
-        assert read_reply(Completion(kept_text(replied))) == replied
+        assert deserialize_reply(Completion(serialize_reply(replied))) == replied
 
 
 @given(MODELS, HOSTILE)

@@ -13,7 +13,7 @@ import pytest
 import dialoom
 from dialoom.graphs import WithPrompts
 from dialoom.prompts import FunctionCall, Prompt, PromptError, PromptLibrary, Utterance
-from dialoom.roles.gateway.wire import wire_messages
+from dialoom.roles.gateway.wire import convert_messages
 from dialoom.runs.configuration.recipes import load_recipe, recipe_names
 from tests.invented import write_release
 from tests.server import Answer, completion, ended, serving
@@ -291,7 +291,7 @@ def rendered(prompt: Prompt, add: str) -> str:
     found = [{"speaker": line["speaker"], "content": line["content"]} for line in history]
     given = {**PLAIN, "retrieved": found}
     inputs = {name: given.get(name, f"The {name}." + add) for name in prompt.front.inputs} | {"history": history}
-    return "\n".join(f"[{each['role']}] {each['content']}" for each in wire_messages(tuple(prompt.render(inputs))))
+    return "\n".join(f"[{each['role']}] {each['content']}" for each in convert_messages(tuple(prompt.render(inputs))))
 
 
 def test_no_line_can_open_or_close_a_part_of_any_prompt() -> None:

@@ -26,7 +26,7 @@ from langgraph.store.memory import InMemoryStore
 
 import dialoom
 from dialoom.roles import BindingError
-from dialoom.roles.gateway.stateful import Latest
+from dialoom.roles.gateway.stateful import BoundedDict
 from tests.processes import CommandProcess
 from tests.server import Answer, completion, serving
 
@@ -639,7 +639,7 @@ def test_graph_that_declares_values_that_cannot_be_restored_is_refused_before_an
 
 
 def test_latest_entries_are_bounded_and_the_oldest_is_dropped() -> None:
-    latest = Latest[int](2)
+    latest = BoundedDict[int](2)
     for name, value in (("a", 1), ("b", 2), ("a", 3), ("c", 4)):
         latest[name] = value
     assert dict(latest) == {"a": 3, "c": 4}, "an entry that is set again is a new one"

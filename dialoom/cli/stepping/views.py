@@ -17,7 +17,7 @@ from dialoom.cli.show_lines import COLOURS, at_message, of_the_rest
 from dialoom.graphs import DialogueFault, Line, Outline
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.prompts.messages import format_call, get_tool_name
-from dialoom.roles.gateway.calls import SAID
+from dialoom.roles.gateway.calls import WRITTEN_BY_PERSON
 from dialoom.runs.stepping import Cost, NextRequest, Stop
 from dialoom.runs.stepping.stop import ABSENT, Change, change_text, cost_text, cut
 from dialoom.runs.stepping.tree import SpokenLine, transcript_lines
@@ -275,7 +275,7 @@ def _answer(answer: Text, is_full: bool) -> Padding:
 
 
 def _call_head(call: StepCall) -> Text:
-    if call.model == SAID:
+    if call.model == WRITTEN_BY_PERSON:
         took = "nothing was sent"
     else:
         tokens = "/".join("?" if each is None else f"{each:,}" for each in (call.input_tokens, call.output_tokens))

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from dialoom.errors import DialoomError
 from dialoom.graphs import DialogueFault, Outline
 from dialoom.graphs.outcome import count_dialogue_faults
-from dialoom.roles.gateway.calls import BROKEN_OFF
+from dialoom.roles.gateway.calls import INCOMPLETE_REASONS
 from dialoom.runs.reading.conversations import Conversation, Item, SpokenMessage
 from dialoom.runs.report.health import Health
 from dialoom.runs.store import Neighbours
@@ -194,7 +194,7 @@ def _add_message(
         with details(" ".join(content[:120].split()) + " …", "bubble") if is_long else element("div", "bubble"):
             verbatim(content, "said", [fault.words for fault in message.faults])
         if line.finish_reason is not None:
-            text("div", f"({BROKEN_OFF.get(line.finish_reason, line.finish_reason)})", "quiet small")
+            text("div", f"({INCOMPLETE_REASONS.get(line.finish_reason, line.finish_reason)})", "quiet small")
         for fault in message.faults:
             add_fault(fault)
         if health is not None:

@@ -11,7 +11,7 @@ from dialoom.roles.gateway.gateway import GatewaySettings
 from tests.ledgers import MemoryLedger, make_place
 
 KEY = "sk-planted-4f9a8c7b6d5e4f3a2b1c"
-QUICK = GatewaySettings(longest_wait=0.01)
+QUICK = GatewaySettings(max_backoff=0.01)
 
 
 def request(url: str | None, model: str = "openai/gpt-4o-mini", content: str = "Say heron.", **fields: Any) -> Request:

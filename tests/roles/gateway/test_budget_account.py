@@ -95,7 +95,7 @@ def test_failed_call_returns_its_reservation() -> None:
 async def test_budget_of_a_failed_call_is_free_for_the_next_one(refusal: Answer | Response) -> None:
     """A failed call's reservation is released; otherwise the next call would wait forever."""
     with serving(lambda body, _number: refusal if "fails" in str(body) else completion("heron")) as server:
-        gateway = Gateway(MemoryLedger(), GatewaySettings(budget=Budget(max_calls=1), longest_wait=0.001))
+        gateway = Gateway(MemoryLedger(), GatewaySettings(budget=Budget(max_calls=1), max_backoff=0.001))
         with pytest.raises(ProviderError):
             await gateway.complete(request(server.url, content="This fails."), make_place(1))
         async with asyncio.timeout(10):
@@ -193,12 +193,12 @@ def test_more_cached_tokens_than_tokens_are_ignored() -> None:
 def test_stated_price_wins_and_unknown_stays_unknown() -> None:
     prices = Prices({"house/small": Price(1, 2), "openai/gpt-4o-mini": Price(10, 20, 5)})
     reply = Completion("Yes.", 1_000_000, 1_000_000, 500_000, cost=0.75)
-    assert prices.applied(reply, "openai/gpt-4o-mini").cost == pytest.approx(5 + 2.5 + 20)
-    assert prices.applied(reply, "openai/gpt-4o").cost == 0.75
-    assert prices.applied(Completion("Yes."), "house/small").cost is None
-    assert prices.expected("house/small", 1_000_000) == 2
-    assert prices.expected("house/large", 1_000) is None
-    listed = Prices().price("gpt-4o-mini")
+    assert prices.apply_to(reply, "openai/gpt-4o-mini").cost == pytest.approx(5 + 2.5 + 20)
+    assert prices.apply_to(reply, "openai/gpt-4o").cost == 0.75
+    assert prices.apply_to(Completion("Yes."), "house/small").cost is None
+    assert prices.estimate_cost("house/small", 1_000_000) == 2
+    assert prices.estimate_cost("house/large", 1_000) is None
+    listed = Prices().find_price("gpt-4o-mini")
     assert listed is not None
     assert 0 < listed.input < listed.output
 
@@ -245,7 +245,7 @@ def test_ledger_is_what_the_server_billed(faults: list[list[str]]) -> None:
     ledger = MemoryLedger()
 
     async def play(url: str) -> list[Completion | BaseException]:
-        gateway = Gateway(ledger, GatewaySettings(concurrency=2, longest_wait=0.001))
+        gateway = Gateway(ledger, GatewaySettings(concurrency=2, max_backoff=0.001))
         asked = [(request(url, content=str(call)), make_place(step=call)) for call in range(len(faults))]
         return await asyncio.gather(*(gateway.complete(*each) for each in asked), return_exceptions=True)
 

@@ -50,7 +50,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
 
 
 async def test_reply_is_found_by_any_run(cache: ResponseCache, tmp_path: Path) -> None:
-    await cache.keep(make_request(), make_place(), REPLY)
+    await cache.store(make_request(), make_place(), REPLY)
     assert await cache.find(make_request(role="judge"), make_place()) == REPLY
     with ResponseCache(tmp_path / "replies.db") as other:
         assert await other.find(make_request(), make_place()) == REPLY
@@ -68,27 +68,27 @@ CHANGES: dict[str, Callable[[Request, CallPlace], tuple[Request, CallPlace]]] = 
     ),
     "shape": lambda request, place: (replace(request, reply_type=Verdict), place),
     "sample": lambda request, place: (request, replace(place, sample=1)),
-    "second ask": lambda request, place: (request, place.again()),
+    "second ask": lambda request, place: (request, place.next_ask()),
 }
 
 
 @pytest.mark.parametrize("change", CHANGES)
 async def test_everything_that_shapes_a_reply_is_in_its_key(cache: ResponseCache, change: str) -> None:
     request, place = make_request(), make_place()
-    await cache.keep(request, place, REPLY)
+    await cache.store(request, place, REPLY)
     assert await cache.find(*CHANGES[change](request, place)) is None
     assert await cache.find(replace(request, reply_type=score_type(1, 5)), place) is None
 
 
 async def test_first_reply_is_not_replaced(cache: ResponseCache) -> None:
-    await cache.keep(make_request(), make_place(), REPLY)
-    await cache.keep(make_request(), make_place(), replace(REPLY, text="Good evening."))
+    await cache.store(make_request(), make_place(), REPLY)
+    await cache.store(make_request(), make_place(), replace(REPLY, text="Good evening."))
     assert await cache.find(make_request(), make_place()) == REPLY
 
 
 @pytest.mark.parametrize("model", ["python:players:user", "graph:players.py:user"])
 async def test_replies_of_user_code_are_not_cached(cache: ResponseCache, model: str) -> None:
-    await cache.keep(make_request(model), make_place(), REPLY)
+    await cache.store(make_request(model), make_place(), REPLY)
     assert await cache.find(make_request(model), make_place()) is None
 
 
@@ -103,7 +103,7 @@ async def work(cache, name):
     for number in range(60):
         request, place = make_request(seed=number), make_place(seed=number)
         if await cache.find(request, place) is None:
-            await cache.keep(request, place, Completion(f"{name} {number}"))
+            await cache.store(request, place, Completion(f"{name} {number}"))
         assert (await cache.find(request, place)).text.endswith(f" {number}")
 
 with ResponseCache(pathlib.Path(sys.argv[1])) as cache:
@@ -206,7 +206,7 @@ async def test_equal_requests_at_different_places_are_different_samples(
 async def test_own_ledger_wins_over_the_cache(cache: ResponseCache) -> None:
     ledger = MemoryLedger()
     await Gateway(ledger).complete(make_request(), make_place())
-    await cache.keep(make_request(), make_place(), REPLY)
+    await cache.store(make_request(), make_place(), REPLY)
     assert (await Gateway(ledger, cache=cache).complete(make_request(), make_place())).text == "Reply 1."
     assert ledger.replays == 1
 

@@ -17,10 +17,10 @@ import pytest
 from dialoom.prompts import ChatMessage
 from dialoom.roles import Completion, Gateway, PermanentProviderError, TransientProviderError
 from dialoom.roles.errors import OutageEvidence, UnansweredError
-from dialoom.roles.gateway.cache import marked, wants_markers
+from dialoom.roles.gateway.cache import add_cache_markers, needs_cache_markers
 from dialoom.roles.gateway.gateway import GatewaySettings
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm
-from dialoom.roles.gateway.wire import wire_messages
+from dialoom.roles.gateway.wire import convert_messages
 from tests.ledgers import MemoryLedger, make_place
 from tests.roles.gateway.asking import KEY, ask, request
 from tests.server import (
@@ -275,7 +275,7 @@ def test_reply_corrects_the_estimated_tokens() -> None:
 
 def test_retried_attempt_is_corrected_too() -> None:
     async def play(url: str) -> None:
-        gateway = Gateway(MemoryLedger(), GatewaySettings(rpm={"": 60_000}, tpm={"": 60_000}, longest_wait=0.01))
+        gateway = Gateway(MemoryLedger(), GatewaySettings(rpm={"": 60_000}, tpm={"": 60_000}, max_backoff=0.01))
         async with asyncio.timeout(TIMEOUT):
             for step in range(30):
                 await gateway.complete(request(url), make_place(step=step))
@@ -477,7 +477,7 @@ def marks(messages: list[dict[str, Any]]) -> list[str]:
 
 
 def test_instructions_and_all_but_the_last_message_are_marked() -> None:
-    messages = marked(DIALOGUE)
+    messages = add_cache_markers(DIALOGUE)
     assert marks(messages) == ["You are Ann.", "Hi."]
     assert [message["role"] for message in messages] == ["system", "user", "assistant", "user"]
 
@@ -485,9 +485,9 @@ def test_instructions_and_all_but_the_last_message_are_marked() -> None:
 def test_marking_changes_no_text() -> None:
     joined = [
         {"role": each["role"], "content": "".join(part["text"] for part in each["content"])}
-        for each in marked(DIALOGUE)
+        for each in add_cache_markers(DIALOGUE)
     ]
-    assert joined == wire_messages(DIALOGUE)
+    assert joined == convert_messages(DIALOGUE)
 
 
 @pytest.mark.parametrize(
@@ -501,7 +501,7 @@ def test_marking_changes_no_text() -> None:
     ],
 )
 def test_short_requests_have_fewer_marks(messages: tuple[ChatMessage, ...], expected: list[str]) -> None:
-    assert marks(marked(messages)) == expected
+    assert marks(add_cache_markers(messages)) == expected
 
 
 @pytest.mark.parametrize(
@@ -518,7 +518,7 @@ def test_short_requests_have_fewer_marks(messages: tuple[ChatMessage, ...], expe
     ],
 )
 def test_only_anthropic_models_get_marks(model: str, is_wanted: bool) -> None:
-    assert wants_markers(load_litellm(), model) is is_wanted
+    assert needs_cache_markers(load_litellm(), model) is is_wanted
 
 
 async def test_marks_are_sent_to_anthropic() -> None:

@@ -14,7 +14,7 @@ from dialoom.prompts import Prompt
 from dialoom.roles import Gateway, ModelBinding, PermanentProviderError, Role
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.cache import ResponseCache
-from dialoom.roles.gateway.completions import without_thinking
+from dialoom.roles.gateway.completions import split_reasoning
 from dialoom.roles.gateway.litellm_backend import load_litellm
 from dialoom.roles.offline import Draws, MarkedRequest, understudy
 from tests.ledgers import MemoryLedger, make_place
@@ -99,12 +99,12 @@ async def test_role_without_an_understudy_is_a_permanent_error() -> None:
     ],
 )
 def test_reasoning_is_removed_from_a_reply(text: str, message: str, thought: str | None) -> None:
-    assert without_thinking(text) == (message, thought)
+    assert split_reasoning(text) == (message, thought)
 
 
 @given(st.lists(st.sampled_from(["<think>", "</think>", "<thinking>", "</thinking>", "a", " ", "\n", "<"])))
 def test_no_closed_reasoning_block_remains(parts: list[str]) -> None:
-    text, _ = without_thinking("".join(parts))
+    text, _ = split_reasoning("".join(parts))
     assert "</think>" not in text and "</thinking>" not in text
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.roles.gateway.wire import as_sent, carried_of, wire_messages
+from dialoom.roles.gateway.wire import convert_message, convert_messages, extract_carried
 from tests.conftest import ROOT
 from tests.processes import CommandProcess
 from tests.roles.gateway.asking import KEY
@@ -198,11 +198,11 @@ def test_reasoning_is_not_sent_to_another_provider() -> None:
     reply = {**message, "tool_calls": [CALL], "provider_specific_fields": {"reasoning_details": [DETAIL]}}
     models = [*FAMILIES, "openai/gpt-4o-mini"]
     for giver in models:
-        carried = carried_of(reply, giver)
+        carried = extract_carried(reply, giver)
         for taker in models:
             turn: Any = {"role": "assistant", "content": "", "tool_calls": [{"id": "c", **LOOK}], "carried": carried}
-            (wire,) = wire_messages([turn], taker)
-            extra = wire.keys() - as_sent(turn).keys()
+            (wire,) = convert_messages([turn], taker)
+            extra = wire.keys() - convert_message(turn).keys()
             assert len(extra) <= 1 or giver == taker
             if giver == taker and FAMILIES.get(giver, (strict_answer,))[0] is not strict_answer:
                 assert extra or giver.startswith("gemini/"), "a model is sent its own reasoning"
@@ -213,4 +213,4 @@ def test_reasoning_is_not_sent_to_another_provider() -> None:
 
 def test_reasoning_of_a_reply_without_calls_is_not_sent_back() -> None:
     turn: Any = {"role": "assistant", "content": "Done.", "carried": {"reasoning_items": [ITEM]}}
-    assert wire_messages([turn], "openai/responses/o4-mini") == [{"role": "assistant", "content": "Done."}]
+    assert convert_messages([turn], "openai/responses/o4-mini") == [{"role": "assistant", "content": "Done."}]

@@ -12,10 +12,10 @@ import pytest
 
 from dialoom.roles import Gateway, ModelBinding
 from dialoom.roles.errors import BindingError, PermanentProviderError
-from dialoom.roles.gateway.families import LIMIT, Family, families, family_of, fitted
-from dialoom.roles.gateway.gateway import changed_parameters, check_parameters, ensure_unchanged
+from dialoom.roles.gateway.families import MAX_TOKENS, Family, find_family, fit_parameters, load_families
+from dialoom.roles.gateway.gateway import check_parameters, describe_changed_parameters, ensure_unchanged
 from dialoom.roles.gateway.litellm_backend import load_litellm
-from dialoom.roles.gateway.model_facts import knows_tools
+from dialoom.roles.gateway.model_facts import supports_tools
 from dialoom.roles.replies import score_type
 from tests.ledgers import MemoryLedger, make_place
 from tests.roles.gateway.asking import KEY, QUICK, request
@@ -141,7 +141,7 @@ def sent_of(body: dict[str, Any]) -> dict[str, Any]:
     flat = {**body, **body.get("generationConfig", {}), **body.get("options", {})}
     limits = [flat[name] for name in LIMITS if name in flat]
     assert len(limits) <= 1
-    return {**flat, **({LIMIT: limits[0]} if limits else {})}
+    return {**flat, **({MAX_TOKENS: limits[0]} if limits else {})}
 
 
 async def sent_and_changed(model: str, params: dict[str, Any], **fields: Any) -> tuple[dict[str, Any], dict[str, str]]:
@@ -162,7 +162,7 @@ async def sent_and_changed(model: str, params: dict[str, Any], **fields: Any) ->
 async def test_parameters_are_sent_as_configured_or_recorded_as_changed(model: str) -> None:
     params = MODELS[model]
     sent, changes = await sent_and_changed(model, params, max_reply=300)
-    configured = {"temperature": 0.7, LIMIT: 300, "seed": 5, **params}
+    configured = {"temperature": 0.7, MAX_TOKENS: 300, "seed": 5, **params}
     assert changes.keys() <= configured.keys()
     for name, value in configured.items():
         if name in changes:
@@ -182,7 +182,7 @@ async def test_value_above_a_familys_maximum_is_lowered_and_recorded() -> None:
 
 
 async def test_model_gets_equal_parameters_under_all_names_with_an_address() -> None:
-    names = ("temperature", LIMIT, "seed", "top_p", "stop")
+    names = ("temperature", MAX_TOKENS, "seed", "top_p", "stop")
     for models in (
         ("openai/gpt-5-mini", "openrouter/openai/gpt-5-mini", "litellm_proxy/gpt-5-mini"),
         ("anthropic/claude-sonnet-4-5", "openrouter/anthropic/claude-sonnet-4.5"),
@@ -209,9 +209,9 @@ async def test_model_gets_equal_parameters_under_all_names_with_an_address() -> 
 def test_every_name_of_a_model_has_the_same_changes(models: str) -> None:
     binding = ModelBinding(model="", temperature=0.7, max_reply=300, params={"top_p": 0.9, "stop": ["END"]})
     named = {model: binding.model_copy(update={"model": model}) for model in models.split()}
-    found = changed_parameters(named)
+    found = describe_changed_parameters(named)
     assert len({found.get(model) for model in named}) == 1
-    assert {knows_tools(model) for model in named} == {True}
+    assert {supports_tools(model) for model in named} == {True}
 
 
 @pytest.mark.parametrize("model", ["azure/gpt-5-mini", "azure/gpt-5.4", "openai/gpt-5-mini", "hosted_vllm/gpt-5-mini"])
@@ -285,7 +285,7 @@ async def test_system_prompt_is_sent_once() -> None:
 def test_effort_reserves_tokens_for_thinking() -> None:
     def limit(params: dict[str, Any]) -> str:
         binding = ModelBinding(model="anthropic/claude-sonnet-4-5", temperature=None, max_reply=2048, params=params)
-        return changed_parameters({"user": binding}, with_seed=False).get("user", "")
+        return describe_changed_parameters({"user": binding}, with_seed=False).get("user", "")
 
     assert limit({"reasoning_effort": "low"}) == limit({"reasoning_effort": "none"}) == ""
     assert "max_tokens 2048 sent as 4096" in limit({"reasoning_effort": "medium"})
@@ -299,18 +299,18 @@ def test_budget_becomes_an_effort_where_no_budget_is_accepted() -> None:
     for tokens, effort in ((1024, "low"), (2048, "medium"), (5000, "high"), (16384, "xhigh")):
         params = {"thinking": {"type": "enabled", "budget_tokens": tokens}}
         for model in ("anthropic/claude-opus-4-7", "openrouter/anthropic/claude-opus-4.7", "bedrock/claude-mythos-5"):
-            assert fitted(model, params)[0] == {"reasoning_effort": effort}
+            assert fit_parameters(model, params)[0] == {"reasoning_effort": effort}
         assert AnthropicModelInfo._legacy_budget_to_effort("claude-opus-4-7", tokens, "anthropic") == effort
-        assert fitted("anthropic/claude-opus-4-6", params)[0] == params
+        assert fit_parameters("anthropic/claude-opus-4-6", params)[0] == params
     disabled = {"thinking": {"type": "disabled"}}
-    assert fitted("anthropic/claude-opus-4-7", disabled)[0] == disabled
-    assert fitted("anthropic/claude-fable-5", disabled)[0] == {}
+    assert fit_parameters("anthropic/claude-opus-4-7", disabled)[0] == disabled
+    assert fit_parameters("anthropic/claude-fable-5", disabled)[0] == {}
 
 
 def test_what_litellm_leaves_out_is_recorded() -> None:
     def changes(model: str, **params: Any) -> str:
         binding = ModelBinding(model=model, temperature=None, params=params)
-        return changed_parameters({"user": binding}, with_seed=False).get("user", "")
+        return describe_changed_parameters({"user": binding}, with_seed=False).get("user", "")
 
     assert changes("openai/gpt-5", reasoning_effort="none") == (
         "reasoning_effort 'none' not sent (LiteLLM does not send it to openai/gpt-5)"
@@ -354,7 +354,7 @@ async def test_reasoning_parameter_that_litellm_translates_is_recorded(
 ) -> None:
     ((name, value),) = params.items()
     binding = ModelBinding(model=model, temperature=None, max_reply=2000, params=params)
-    text = changed_parameters({"user": binding}, with_seed=False).get("user", "")
+    text = describe_changed_parameters({"user": binding}, with_seed=False).get("user", "")
     change = f"{name} {value!r:.60} sent as {sent!r} (LiteLLM translates it for {model})"
     assert (change in text) == (sent is not None) and (f"{name} " in text) == (sent is not None)
     arrived, changes = await sent_and_changed(model, params, max_reply=2000)
@@ -383,8 +383,8 @@ async def test_parameter_that_litellm_does_not_list_is_sent_by_name_in_openais_f
 async def test_temperature_that_litellm_adds_is_recorded() -> None:
     binding = ModelBinding(model="gemini/gemini-3-pro-preview", temperature=None)
     change = "temperature sent as 1.0 (LiteLLM adds it for gemini/gemini-3-pro-preview)"
-    assert changed_parameters({"user": binding}) == {"user": change}
-    assert changed_parameters({"user": binding.model_copy(update={"temperature": 1.0})}) == {}
+    assert describe_changed_parameters({"user": binding}) == {"user": change}
+    assert describe_changed_parameters({"user": binding.model_copy(update={"temperature": 1.0})}) == {}
 
 
 PARAMETERS: list[dict[str, Any]] = [
@@ -428,7 +428,7 @@ async def test_every_value_arrives_or_is_recorded_and_refused_if_strict(
             (body,), (record,) = server.requests, ledger.records.values()
             changed = {each.partition(" ")[0] for each in (record.changes or "").split("; ")}
             found = leaves({name: part for name, part in body.items() if name not in ("messages", "contents", "input")})
-            for name, value in {"temperature": 0.7, LIMIT: 300, "seed": 918273, **params}.items():
+            for name, value in {"temperature": 0.7, MAX_TOKENS: 300, "seed": 918273, **params}.items():
                 wanted = value.get("budget_tokens", value["type"]) if name == "thinking" else value
                 is_level = name == "reasoning_effort" and ("think" in json.dumps(body) or value == "none")
                 arrived = all(each in found for each in leaves(wanted))
@@ -448,10 +448,10 @@ OTHERS = ("AZURE", "AZURE_AI", "DASHSCOPE", "MISTRAL", "MOONSHOT", "XAI")
 def test_every_family_has_its_models_facts_and_litellms_budgets() -> None:
     constants = load_litellm().constants
     shown = {"name", "pattern", "source", "rejects", "fixed", "at_most", "at_least", "either", "thinking", "limit"}
-    assert [name for name, _, _ in FACTS] == [family.name for family in families()]
-    for family, (name, models, facts) in zip(families(), FACTS, strict=True):
+    assert [name for name, _, _ in FACTS] == [family.name for family in load_families()]
+    for family, (name, models, facts) in zip(load_families(), FACTS, strict=True):
         for model in models.split():
-            found = family_of(model)
+            found = find_family(model)
             assert found is not None and found.name == name, model
         assert (
             family.model_dump(exclude=shown | {"thinks", "schema_", "tools", "budgets"}, exclude_defaults=True) == facts
@@ -463,9 +463,9 @@ def test_every_family_has_its_models_facts_and_litellms_budgets() -> None:
 
 def test_responses_api_is_known_to_take_no_seed() -> None:
     for model in ("openai/gpt-5-pro", "openai/o3-pro", "openai/responses/gpt-5-mini"):
-        found = changed_parameters({"user": ModelBinding(model=model, temperature=None)})
+        found = describe_changed_parameters({"user": ModelBinding(model=model, temperature=None)})
         assert found == {"user": "seed not sent (the Responses API has no such parameter)"}
-    assert changed_parameters({"user": ModelBinding(model="openai/gpt-5-mini", temperature=None)}) == {}
+    assert describe_changed_parameters({"user": ModelBinding(model="openai/gpt-5-mini", temperature=None)}) == {}
 
 
 def test_families_agree_with_litellms_table() -> None:
@@ -474,7 +474,7 @@ def test_families_agree_with_litellms_table() -> None:
     efforts = ("default_reasoning_effort", "supports_none_reasoning_effort")
     own = {name: entry for name, entry in litellm.model_cost.items() if "/" not in name and entry.get("mode") == "chat"}
     for name, entry in own.items():
-        if (family := family_of(name)) is None:
+        if (family := find_family(name)) is None:
             continue
         samples, adapts, budgets, always = (entry.get(flag) for flag in flags)
         if entry["litellm_provider"] == "anthropic":
@@ -505,7 +505,7 @@ def test_strict_mode_names_all_changes_but_that_of_the_seed() -> None:
         ensure_unchanged(models)
     assert "judge" not in str(caught.value)
     ensure_unchanged({"user": models["user"].model_copy(update={"temperature": 1.0}), "judge": models["judge"]})
-    assert set(changed_parameters(models)) == {"user", "assistant", "judge"}
+    assert set(describe_changed_parameters(models)) == {"user", "assistant", "judge"}
 
 
 def row(family: Family) -> str:
@@ -515,7 +515,7 @@ def row(family: Family) -> str:
         *(f"`{name}` at most {value:g}" for name, value in family.at_most.items()),
         *([f"no `{family.either[0]}` with `{family.either[1]}`"] if family.either else []),
         *(f"`{name}` at least {value:g} while thinking" for name, value in family.at_least.items()),
-        *([f"the reply's limit as `{family.limit}`"] if family.limit != LIMIT else []),
+        *([f"the reply's limit as `{family.limit}`"] if family.limit != MAX_TOKENS else []),
         *(["the reply's limit above the budget of thinking"] if family.thinks in ("budget", "either") else []),
         *(["a budget of thinking as an effort"] if family.thinks == "adaptive" else []),
     ]
@@ -527,7 +527,7 @@ def row(family: Family) -> str:
 
 def test_page_has_the_table() -> None:
     lines = [line for line in DOCS.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
-    assert lines[2:] == [row(family) for family in families()]
+    assert lines[2:] == [row(family) for family in load_families()]
 
 
 async def test_encrypted_reasoning_is_sent_back_with_tool_calls() -> None:

@@ -24,11 +24,11 @@ from dialoom.roles import (
     Verdict,
     score_type,
 )
-from dialoom.roles.gateway.cache import ResponseCache, cache_key, marked
-from dialoom.roles.gateway.completions import kept_text, read_reply
+from dialoom.roles.gateway.cache import ResponseCache, add_cache_markers, cache_key
+from dialoom.roles.gateway.completions import deserialize_reply, serialize_reply
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend
-from dialoom.roles.gateway.model_facts import knows_tools
-from dialoom.roles.gateway.wire import Shapes, wire_messages
+from dialoom.roles.gateway.model_facts import supports_tools
+from dialoom.roles.gateway.wire import RejectedForms, convert_messages
 from tests.ledgers import MemoryLedger, make_place, make_request
 from tests.roles.gateway.asking import QUICK, ask, request
 from tests.server import Answer, ChatServer, Response, completion, ended, error, serving
@@ -148,10 +148,10 @@ async def test_forms_are_tried_in_turn_on_an_unknown_server() -> None:
 
     with serving(answer) as server:
         for refused in range(4):
-            shapes, ledger = Shapes(), MemoryLedger()
+            shapes, ledger = RejectedForms(), MemoryLedger()
             asked = request(server.url, "hosted_vllm/x", "Answer in JSON.", reply_type=score_type(1, 5))
             await Gateway(ledger, QUICK, shapes=shapes).complete(asked, make_place())
-            await Gateway(ledger, QUICK, shapes=Shapes(shapes.found)).complete(asked, make_place(step=2))
+            await Gateway(ledger, QUICK, shapes=RejectedForms(shapes.by_model)).complete(asked, make_place(step=2))
             assert [record.attempts for record in ledger.records.values()] == [refused + 1, 1]
 
 
@@ -247,9 +247,9 @@ async def test_tools_calls_and_outputs_are_sent_in_the_providers_form() -> None:
 def test_empty_turn_is_not_sent_and_cache_marks_are_on_text() -> None:
     silence: ChatMessage = {"role": "assistant", "content": " "}
     messages = (*TALK[:2], silence, *TALK[4:], *TALK[2:4])
-    assert [each["role"] for each in wire_messages(messages)] == ["system", "user", "assistant", "tool"]
-    assert wire_messages(messages)[1]["content"] == "Rain?\n\nGo on."
-    system, user, tool_call_answer, output = marked(messages, is_growing=True)
+    assert [each["role"] for each in convert_messages(messages)] == ["system", "user", "assistant", "tool"]
+    assert convert_messages(messages)[1]["content"] == "Rain?\n\nGo on."
+    system, user, tool_call_answer, output = add_cache_markers(messages, is_growing=True)
     ends = [part["text"] for each in (system, user) for part in each["content"] if "cache_control" in part]
     assert ends == ["You are brief.", "\n\nGo on."]
     assert (tool_call_answer["tool_calls"][0]["id"], output["tool_call_id"]) == (CALL["id"], CALL["id"])
@@ -297,7 +297,9 @@ async def test_malformed_calls_leave_the_text_and_can_be_stored(tool_calls: Any)
     with serving(lambda _body, _number: Response(raw=raw)) as server:
         reply = await ask(request(server.url, messages=TALK, tools=(WEATHER,)), ledger)
     assert reply.text == "Hm."
-    assert read_reply(Completion(kept_text(reply))) == replace(Completion("Hm."), tool_calls=reply.tool_calls)
+    assert deserialize_reply(Completion(serialize_reply(reply))) == replace(
+        Completion("Hm."), tool_calls=reply.tool_calls
+    )
     json.dumps(reply.tool_calls, ensure_ascii=False).encode()
 
 
@@ -330,7 +332,7 @@ async def test_shared_cache_stores_tool_calls(tmp_path: Path) -> None:
         replies = (Completion("Hm.", tool_calls=(CALL,)), Completion('{"content":"a","tool_calls":[]}'))
         for sample, reply in enumerate(replies):
             place = replace(make_place(), sample=sample)
-            await cache.keep(offered, place, reply)
+            await cache.store(offered, place, reply)
             assert await cache.find(offered, place) == reply
 
 
@@ -342,13 +344,13 @@ async def test_shared_cache_stores_tool_calls(tmp_path: Path) -> None:
         Completion('{"content":"", "tool_calls": [{"name": "a"}]}'),
         Completion('{"content":"x","tool_calls":[]}'),
         Completion('{"content":"","tool_calls":[{"id":"a","name":"b","arguments":"c"}]}'),
-        Completion(kept_text(Completion('{"content":"","tool_calls":[{"id":"a","name":"b","arguments":"c"}]}'))),
+        Completion(serialize_reply(Completion('{"content":"","tool_calls":[{"id":"a","name":"b","arguments":"c"}]}'))),
         Completion("Words.", tool_calls=(CALL,), outputs=("[]",), carried={"thinking_blocks": [{"type": "thinking"}]}),
         Completion("", tool_calls=(CALL, {**CALL, "arguments": '{"broken'})),
     ],
 )
 def test_stored_reply_is_read_unchanged(reply: Completion) -> None:
-    assert read_reply(Completion(kept_text(reply))) == reply
+    assert deserialize_reply(Completion(serialize_reply(reply))) == reply
 
 
 async def test_signed_reasoning_is_sent_only_to_its_provider() -> None:
@@ -415,4 +417,4 @@ async def test_model_without_tool_support_is_named(status: int, message: str) ->
     ],
 )
 def test_tool_support_of_known_models(model: str, is_known: bool) -> None:
-    assert knows_tools(model) is is_known
+    assert supports_tools(model) is is_known

@@ -40,7 +40,7 @@ async def spans_of(
     with serving(lambda _body, number: answers[number - 1]) as server:
         monkeypatch.setenv("OPENAI_API_BASE", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-nothing-to-hide")
-        gateway = Gateway(MemoryLedger(), GatewaySettings(longest_wait=0.01), tracing=tracing)
+        gateway = Gateway(MemoryLedger(), GatewaySettings(max_backoff=0.01), tracing=tracing)
         for _ in range(calls):
             try:
                 await gateway.complete(make_request(text="A secret of hers."), make_place())
