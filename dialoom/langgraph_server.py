@@ -24,7 +24,7 @@ from dialoom.roles.gateway.gateway import check_model
 from dialoom.roles.gateway.litellm_backend import load_litellm
 from dialoom.roles.players import load_player, takes_tools
 from dialoom.runs.configuration.config import DEFAULT_MODEL
-from dialoom.runs.configuration.recipe_checks import graph_of
+from dialoom.runs.configuration.recipe_checks import build_graph
 from dialoom.runs.configuration.recipes import load_recipe
 from dialoom.runs.errors import RunError
 from dialoom.settings import PathLike, prompt_sets
@@ -225,7 +225,7 @@ def serve(
     chosen = found.options_type.model_validate(options or {})
     programme = Programme(found, chosen, models or {}, prompts)
     context = type("Context", (ServedContext,), {"programme": programme, "__doc__": ServedContext.__doc__})
-    builder = graph_of(found, chosen)
+    builder = build_graph(found, chosen)
     builder.context_schema = context
     _with_beginning(builder, found)
     return builder.compile(name=found.name)

@@ -22,7 +22,7 @@ import typer
 from dialoom.cli.app import build_app
 from dialoom.graphs import WithExports
 from dialoom.graphs.training_rows import SFT, SHAREGPT, build_exporters
-from dialoom.runs.configuration.recipes import GROUP, load_recipe
+from dialoom.runs.configuration.recipes import ENTRY_POINT_GROUP, load_recipe
 
 PROGRAM = "dialoom"
 MANY = 4
@@ -86,7 +86,9 @@ def _run(group: Any) -> Iterator[Section]:
 
 def _recipes() -> list[str]:
     """Return the recipes that come with dialoom."""
-    return sorted({point.name for point in entry_points(group=GROUP) if point.dist and point.dist.name == PROGRAM})
+    return sorted(
+        {point.name for point in entry_points(group=ENTRY_POINT_GROUP) if point.dist and point.dist.name == PROGRAM}
+    )
 
 
 def _rows(command: Any, path: Iterable[str]) -> list[Row]:

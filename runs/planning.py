@@ -25,7 +25,7 @@ from dialoom.roles.role import check_cast, check_understudies
 from dialoom.settings import Synchronous
 
 from .configuration.config import RunConfig
-from .configuration.recipe_checks import check_facets, facets_named, graph_of
+from .configuration.recipe_checks import build_graph, check_facets, list_used_facets
 from .configuration.trust import (
     cast_references,
     file_references,
@@ -181,7 +181,7 @@ def prepare(recipe: Recipe, config: RunConfig) -> PromptLibrary:
     Raises:
         RunError, RecipeError, BindingError, PromptError: If a setting is invalid; the message names it.
     """
-    graph_of(recipe, config.options)
+    build_graph(recipe, config.options)
     library = WithPrompts.of(recipe).library(config.prompts)
     check_judges(recipe, library)
     if isinstance(recipe, DialogueRecipe):
@@ -267,7 +267,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     config = store.config
     notes: list[str] = []
     loads: dict[str, None] = {}
-    expected_facets, facets = set(facets_named(recipe)), set[str]()
+    expected_facets, facets = set(list_used_facets(recipe)), set[str]()
     judging = WithJudging.of(recipe).judging_roles()
     judges = {role: config.models[role] for role in judging if role in config.models}
     own = build_judgement_set(OWN_JUDGEMENTS, store.prompts, judges if len(judges) == len(judging) else {})

@@ -26,7 +26,7 @@ from dialoom.roles.parameters import TOKENIZER
 from dialoom.roles.role import NoUnderstudiesError, select_offline_models
 
 from .configuration.config import DEFAULT_MODEL, RunConfig
-from .configuration.recipe_checks import graph_of
+from .configuration.recipe_checks import build_graph
 from .control import Control, Event, ScenarioFailed
 from .engine import Engine, WorkList
 from .errors import RunError
@@ -160,7 +160,7 @@ async def measure_largest_requests(
 
     with suppress(Exception):  # the run itself will report any error; here it only ends the counting
         cast = Cast(select_prompts(library, players), players, Gateway(ledger), WithPrompts.of(recipe).reply_types)
-        graph = graph_of(recipe, options).compile()
+        graph = build_graph(recipe, options).compile()
         async with asyncio.timeout(_TIME_LIMIT_SECONDS):
             for scenario in await asyncio.to_thread(select_longest):
                 stage = Stage(scenario, cast, scenario.id, seed)
@@ -282,7 +282,7 @@ async def _play_sample(store: RunStore, recipe: Recipe, positions: Sequence[int]
         if isinstance(event, ScenarioFailed):
             failures.append(event)
 
-    graph = graph_of(recipe, store.config.options)
+    graph = build_graph(recipe, store.config.options)
     with open_gateway(store, CallPolicy().with_settings(concurrency=MAX_SAMPLE_SIZE)) as gateway:
         cast = build_cast(store, recipe, store.config.models, gateway)
         engine = Engine(store, recipe, graph, cast, MAX_SAMPLE_SIZE, on_event)

@@ -160,7 +160,7 @@ def _faults_by_call(run: RunFile) -> dict[int, str]:
 def _offline(run: RunFile, judging: str | None) -> str | None:
     """Return, as text, the roles (including judges) that an offline model played; `None` if there are none."""
     judges = run.judgement_set(judging)
-    return offline_roles(run.config.everyone(judges.models if judges else None)) or None
+    return offline_roles(run.config.role_bindings(judges.models if judges else None)) or None
 
 
 def _beside(taken: Collection[str], kind: str, values: Mapping[str, Any]) -> dict[str, Any]:

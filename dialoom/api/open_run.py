@@ -26,10 +26,10 @@ from dialoom.runs.configuration.recipes import find_recipe
 from dialoom.runs.configuration.trust import (
     Trust,
     cast_references,
-    code_hashes,
+    compute_code_hashes,
+    find_study_problem,
     player_references,
     recipe_references,
-    study_problem,
 )
 from dialoom.runs.control import Control, Ended, Event, Notice, Planned, Retrying, StopRule
 from dialoom.runs.engine import Engine, WorkList, run_in_thread
@@ -270,7 +270,7 @@ def check_study(store: RunStore, tell: Callable[[Event], None]) -> None:
         RunError: If a file has changed or is missing, or a function that was given as a Python object is not given
             again.
     """
-    if problem := study_problem(store.path, store.recipe, store.config.recipe, store.config.code):
+    if problem := find_study_problem(store.path, store.recipe, store.config.recipe, store.config.code):
         raise problem
     stored, path = store.config.study, store.located_recipe
     if stored is None or path is None or not Path(path).is_file():
@@ -319,7 +319,7 @@ def take_study(store: RunStore, recipe: Transcripts | None, roles: Iterable[str]
     recipe.check_roles(chain(roles, (line.role for each in store.episodes() for line in each.outcome.messages)))
     named = recipe_references(store.config.recipe, recipe=recipe)
     config = store.config.model_copy(
-        update={"study": recipe.study.to_dict(), "code": {**store.config.code, **code_hashes(named)}}
+        update={"study": recipe.study.to_dict(), "code": {**store.config.code, **compute_code_hashes(named)}}
     )
     store.trust_specified(named)
     store.take_study(config, prepare(recipe, config))

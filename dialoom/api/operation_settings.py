@@ -16,8 +16,8 @@ from dialoom.graphs.tool_use import list_mcp_servers
 from dialoom.roles.binding import PLACEHOLDER, Bindings, bind
 from dialoom.roles.role import select_offline_models
 from dialoom.runs.configuration.config import DEFAULT_MODEL, RunConfig
-from dialoom.runs.configuration.recipes import find_recipe, option_names, parsed_options
-from dialoom.runs.configuration.trust import cast_references, code_hashes, recipe_references
+from dialoom.runs.configuration.recipes import find_recipe, option_names, parse_options
+from dialoom.runs.configuration.trust import cast_references, compute_code_hashes, recipe_references
 from dialoom.runs.control import Control, Event
 from dialoom.runs.errors import RunError
 from dialoom.runs.gateway_setup import CallPolicy, RunLimits, check_model_access, check_workers
@@ -134,7 +134,7 @@ def resolve(recipe: RecipeLike, is_played: bool, **settings: Unpack[PlaySettings
     for name in sorted(settings.keys() & option_names(found) - PlaySettings.__annotations__.keys()):
         raise RunError(f"{name} is an option of the recipe; give it as options={{{name!r}: ...}}", setting=name)
     given = checked(PlaySettings, settings)
-    chosen, model = parsed_options(found, given["options"]), given["model"]
+    chosen, model = parse_options(found, given["options"]), given["model"]
     check_several(found, given["models"])
     players = part(PlayerSettings, given)
     unplayed = {} if model is not None else _unplayed(found, chosen)
@@ -160,7 +160,7 @@ def resolve(recipe: RecipeLike, is_played: bool, **settings: Unpack[PlaySettings
         sample=given["sample"],
         trials=given["trials"],
         on_user_fault=given["on_user_fault"],
-        code=code_hashes([*recipe_references(spec, recipe=found), *named]),
+        code=compute_code_hashes([*recipe_references(spec, recipe=found), *named]),
         prompts=given["prompts"],
         study=found.study.to_dict() if isinstance(found, Simulation) else None,
     )

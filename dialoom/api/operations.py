@@ -17,8 +17,8 @@ from dialoom.graphs.study import read_study
 from dialoom.graphs.transcript import build_transcripts
 from dialoom.outputs import OutputError
 from dialoom.roles.binding import bind
-from dialoom.runs.configuration.recipes import find_recipe, parsed_options
-from dialoom.runs.configuration.trust import Trust, cast_references, changed_files
+from dialoom.runs.configuration.recipes import find_recipe, parse_options
+from dialoom.runs.configuration.trust import Trust, cast_references, find_changed_files
 from dialoom.runs.control import Control, Ended, Event, NodeMessage, Notice
 from dialoom.runs.errors import RunError
 from dialoom.runs.preflight import CostEstimate, estimate_cost
@@ -158,7 +158,7 @@ class Run(RunReader):
 
     def _trusting(self, calls: CallSettings) -> CallSettings:
         """Return the call settings, with this handle's trust setting unless they contain their own."""
-        return {"trust": self._trust.everything, **calls}
+        return {"trust": self._trust.trusts_all, **calls}
 
     def _stateful_players(self, file: RunFile) -> dict[str, OwnPlayer]:
         for role, binding in file.config.models.items():
@@ -548,7 +548,7 @@ async def step(
     async with reopened(path, recipe, models, calls, is_stepped=True) as opened:
         tell, config = opened.tell, opened.store.config
         players = [named for cast in config.casts for named in cast_references(cast)]
-        if changed := ", ".join(each.name for each in changed_files(players, config.code)):
+        if changed := ", ".join(each.name for each in find_changed_files(players, config.code)):
             tell(
                 Notice(
                     f"{path}: recorded replies of the old {changed} are used; 'resample' requests replies from the new "
@@ -592,7 +592,7 @@ def _made_folder(recipe: RecipeLike, options: Mapping[str, Any] | BaseModel | No
         OutputError: If the path exists already.
     """
     _, found = find_recipe(recipe)
-    format_ = WithExports.of(found).folder_format(parsed_options(found, options))
+    format_ = WithExports.of(found).folder_format(parse_options(found, options))
     if format_ is None:
         raise RunError(
             f"folder {str(folder)!r}: {found.name} generates no data for a folder; export a format instead",

@@ -12,7 +12,7 @@ from dialoom.graphs.simulation import SimulatedTalk, Simulation
 from dialoom.graphs.tables.diversity import Opening, find_opening, find_repeated_openings
 from dialoom.graphs.tool_use import list_mcp_servers
 from dialoom.roles.players import can_forget_person
-from dialoom.runs.configuration.recipe_checks import graph_of
+from dialoom.runs.configuration.recipe_checks import build_graph
 from dialoom.runs.configuration.trust import server_references
 from dialoom.runs.control import Ended, Notice, Retrying, Started
 from dialoom.runs.gateway_setup import check_model_access, check_workers, open_gateway
@@ -26,7 +26,7 @@ from .open_run import OpenRun, carry_out, retry_failures
 async def play_pending(opened: OpenRun, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
     """Play the pending scenarios or, if positions are given, only the pending scenarios at those positions."""
     store, recipe = opened.store, opened.recipe
-    graph = graph_of(recipe, store.config.options)
+    graph = build_graph(recipe, store.config.options)
     pending = store.status().pending if only is None else len(only)
     if pending:
         await _ensure_callable(opened)

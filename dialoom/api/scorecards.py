@@ -15,8 +15,8 @@ from dialoom.graphs import Recipe, WithJudging, WithRoles
 from dialoom.grouping import nested
 from dialoom.outputs import file_name, make_folder
 from dialoom.roles.binding import OBJECT_PREFIX
-from dialoom.runs.configuration.config import DEFAULT_MODEL, STAND_INS, config_diff
-from dialoom.runs.configuration.recipes import load_recipe, parsed_options
+from dialoom.runs.configuration.config import DEFAULT_MODEL, DEFAULT_MODELS, config_diff
+from dialoom.runs.configuration.recipes import load_recipe, parse_options
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.control import Event, Notice
 from dialoom.runs.errors import RunError
@@ -229,7 +229,7 @@ def _settings(
 ) -> PlaySettings:
     """Return the settings of a system's run: the suite's, overridden by the system's, overridden by the caller's."""
     sized = system.sized(size)
-    roles = WithRoles.of(recipe).roles_used(parsed_options(recipe, sized.options))
+    roles = WithRoles.of(recipe).roles_used(parse_options(recipe, sized.options))
     _check_roles(recipe.roles, system.players())
     players: dict[str, Any] = {}
     for name in PlayerSettings.__annotations__:
@@ -329,7 +329,7 @@ def _report_stand_ins(parts: Sequence[_Part], tell: Callable[[Event], None]) -> 
     """Report, before any paid call, the roles that a stand-in plays because no model was given."""
     casts = [cast for part in parts for cast in part.new.config.players]
     models = [(role, each.model) for cast in casts for role, each in cast.items()]
-    for stand_in in STAND_INS:
+    for stand_in in DEFAULT_MODELS:
         if roles := list(dict.fromkeys(role for role, model in models if model == stand_in)):
             tell(Notice(f"{', '.join(roles)}: played by {stand_in}, a scripted stand-in"))
 

@@ -30,7 +30,7 @@ from dialoom.roles.gateway.model_facts import ServedWindow, fetch_served_window,
 from dialoom.roles.gateway.wire import RejectedForms, ReplyForm
 from dialoom.roles.replies import parse_reply
 from dialoom.runs.configuration.config import DEFAULT_MODEL
-from dialoom.runs.configuration.recipes import find_recipe, parsed_options
+from dialoom.runs.configuration.recipes import find_recipe, parse_options
 from dialoom.runs.gateway_setup import RunLimits
 from dialoom.runs.preflight import DiscardingLedger, explain_misfit, measure_largest_requests
 from dialoom.settings import LimitSettings, PlayerSettings, checked
@@ -168,7 +168,7 @@ def examine(
 async def _largest(name: str) -> Mapping[str, int]:
     """Return the number of tokens of the largest request to each role of a recipe with its default options."""
     _, recipe = find_recipe(name)
-    options = parsed_options(recipe, None)
+    options = parse_options(recipe, None)
     used = WithRoles.of(recipe).roles_used(options).items()
     models = {role: ModelBinding(model=DEFAULT_MODEL, temperature=temperature) for role, temperature in used}
     return await measure_largest_requests(

@@ -20,7 +20,7 @@ from dialoom.api.run import RunReader
 from dialoom.graphs import Recipe, WithExports
 from dialoom.graphs.gate import format_reduced_coverage
 from dialoom.roles.gateway.litellm_backend import tune_process
-from dialoom.runs.configuration.recipes import parsed_options
+from dialoom.runs.configuration.recipes import parse_options
 from dialoom.runs.control import Ended
 from dialoom.runs.errors import RunError, StoppedError
 from dialoom.runs.preflight import CostEstimate, ExpectedUsage
@@ -47,7 +47,7 @@ def start_run(spec: str, recipe: Recipe, given: RunCommand) -> int:
     folder = given["folder"]
     run_with_display(aplay(spec, path=path, folder=folder, **settings), watcher)
     if folder is not None:
-        format_ = WithExports.of(recipe).folder_format(parsed_options(recipe, settings["options"]))
+        format_ = WithExports.of(recipe).folder_format(parse_options(recipe, settings["options"]))
         export = f"dialoom export {path} --format {format_} -o {folder}"
         say(
             f"{folder} is written"

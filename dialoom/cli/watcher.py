@@ -16,7 +16,7 @@ import structlog
 from dialoom.api.operation_settings import CallSettings
 from dialoom.api.run import RunReader
 from dialoom.roles.gateway.availability import ProviderReachable, ProviderUnreachable
-from dialoom.runs.configuration.config import STAND_INS
+from dialoom.runs.configuration.config import DEFAULT_MODELS
 from dialoom.runs.control import (
     Control,
     Ended,
@@ -167,8 +167,10 @@ class Watcher:
 
     def _planned(self, event: Planned) -> None:
         casts = event.config.players
-        for model in STAND_INS:
-            if offline := [role for role in event.config.played if any(cast[role].model == model for cast in casts)]:
+        for model in DEFAULT_MODELS:
+            if offline := [
+                role for role in event.config.speaking_models if any(cast[role].model == model for cast in casts)
+            ]:
                 say(f"{', '.join(offline)}: played by {model}, a scripted stand-in; --model [ROLE=]MODEL names another")
         trials, users = event.config.trials, len(casts)
         factors = [f"{users} user models"] * (users > 1) + [f"{trials} trials each"] * (trials > 1)

@@ -13,7 +13,7 @@ from dialoom.prompts import ChatMessage
 from dialoom.runs.configuration.trust import player_references
 from dialoom.runs.errors import RunError
 from dialoom.runs.stepping import Stepper, Stop
-from dialoom.runs.stepping.values import parsed_value
+from dialoom.runs.stepping.values import parse_value
 from dialoom.runs.store.connections import is_written_by_another
 
 Action = Callable[[Stepper, Callable[[Stop], None]], Awaitable[object]]
@@ -115,7 +115,7 @@ def ask_instead(who: str, messages: Sequence[ChatMessage]) -> Action:
 
 def edit(path: str, value: str) -> Action:
     """Set a value in the state; it is parsed as JSON if possible, and otherwise used as text."""
-    return lambda stepper, _on_stop: stepper.edit(path.strip(), parsed_value(value))
+    return lambda stepper, _on_stop: stepper.edit(path.strip(), parse_value(value))
 
 
 def exchange(role: str, model: str) -> Action:

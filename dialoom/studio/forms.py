@@ -16,7 +16,7 @@ from dialoom.errors import DialoomError
 from dialoom.prompts import ChatMessage
 from dialoom.runs.errors import RunError
 from dialoom.runs.stepping import NextRequest
-from dialoom.runs.stepping.values import value_at
+from dialoom.runs.stepping.values import get_value
 from dialoom.studio import actions
 from dialoom.text import counted, harmless
 
@@ -346,7 +346,7 @@ class Forms:
                 current, message = "", ""
                 try:
                     state = await load_state(self._page.run, self._page.view.scenario, self._page.position)
-                    current = format_state_value(value_at(state, path.value.strip()))
+                    current = format_state_value(get_value(state, path.value.strip()))
                 except (DialoomError, ValueError) as error:
                     message = str(error)
                 error_text.set_text(message)

@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 from dialoom import DialoomError, Outcome, Run
 from dialoom.runs.stepping import Difference, NextRequest, NotBegunError, ReadOnlyStepper, Stop, case_of, diff
 from dialoom.runs.stepping.gateway import text_from_reply
-from dialoom.runs.stepping.values import plain
+from dialoom.runs.stepping.values import to_plain
 from dialoom.runs.stepping.view import HistoryEntry
 from dialoom.runs.store.branches import Branch
 
@@ -106,7 +106,7 @@ async def export_case(run: Run, scenario: str, position: Position) -> str:
 async def load_state(run: Run, scenario: str, position: Position) -> dict[str, Any]:
     """Return the state at a position, as plain values."""
     async with run.look(scenario, branch=position.branch, checkpoint=position.number) as stepper:
-        return {name: plain(value) for name, value in stepper.state.items()}
+        return {name: to_plain(value) for name, value in stepper.state.items()}
 
 
 @in_thread
@@ -118,7 +118,7 @@ async def find_checkpoint(run: Run, scenario: str, branch: str, where: str) -> i
         ConditionError: If the text is not a condition.
     """
     async with run.look(scenario, branch=branch) as stepper:
-        return (await stepper.first_where(stepper.condition(where))).number
+        return (await stepper.find_stop(stepper.condition(where))).number
 
 
 @in_thread
@@ -155,7 +155,7 @@ async def _collect(stepper: ReadOnlyStepper, read_only_reason: str) -> StepData:
         read_only_reason=read_only_reason,
         stop=stop,
         history=await stepper.history(),
-        branch_checkpoints=stepper.numbers(),
+        branch_checkpoints=stepper.checkpoint_numbers(),
         branches=[(each, await (await stepper.at(each.name)).here()) for each in stepper.branches()],
         outcome_branch=None if stepper.is_pending else stepper.outcome_branch,
         roles=stepper.roles,
@@ -176,7 +176,7 @@ async def _find_recorded_replies(
     if isinstance(requests, str):
         return {}
     for name in dict.fromkeys([stepper.branch, *(each.name for each in stepper.branches())]):
-        numbers = (await stepper.at(name)).numbers()
+        numbers = (await stepper.at(name)).checkpoint_numbers()
         if number in numbers[:-1]:
             stop = await (await stepper.at(name, numbers[numbers.index(number) + 1])).here()
             answers = {(call.node, call.ordinal): call.answer for call in stop.calls if call.answer is not None}

@@ -18,9 +18,9 @@ from dialoom.roles.gateway.calls import WRITTEN_BY_PERSON
 from dialoom.runs.reading.conversations import TextPiece, diff_words
 from dialoom.runs.report.health import Health
 from dialoom.runs.stepping import Difference, Stop
-from dialoom.runs.stepping.stop import ABSENT, PLAYERS, Change, change_text, cost_text
-from dialoom.runs.stepping.tree import SpokenLine, TreeNode, columns_of, transcript_lines
-from dialoom.runs.stepping.values import plain
+from dialoom.runs.stepping.stop import ABSENT, PLAYERS_KEY, Change, format_change, format_cost
+from dialoom.runs.stepping.tree import SpokenLine, TreeNode, assign_columns, transcript_lines
+from dialoom.runs.stepping.values import to_plain
 from dialoom.runs.stepping.view import HistoryEntry
 from dialoom.runs.store import StepCall
 from dialoom.text import counted
@@ -59,7 +59,7 @@ def add_heading(stop: Stop) -> None:
 def add_calls(stop: Stop, parsed_replies: Mapping[int, Any]) -> None:
     """Add the calls that led to this stop; if there are many, only their number is shown until they are opened."""
     if len(stop.calls) > _MAX_INITIAL_CALLS:
-        lazy_details(cost_text(stop.cost), partial(_add_call_list, stop.calls, parsed_replies), "call")
+        lazy_details(format_cost(stop.cost), partial(_add_call_list, stop.calls, parsed_replies), "call")
     else:
         _add_call_list(stop.calls, parsed_replies)
 
@@ -119,19 +119,19 @@ def add_changes(changes: Sequence[Change]) -> None:
 
 def _add_change(change: Change) -> None:
     with element("li", ("added" if change.before is ABSENT else "removed" if change.after is ABSENT else "changed")):
-        verbatim(change_text(change, 400), "said mono")
+        verbatim(format_change(change, 400), "said mono")
 
 
 def add_states(state: Mapping[str, Any]) -> None:
     """Add the states of stateful players and of the environment, loaded on request."""
-    players = state.get(PLAYERS)  # a recipe may have a channel of that name
+    players = state.get(PLAYERS_KEY)  # a recipe may have a channel of that name
     states_by_title = (
         {f"State of {role}": each for role, each in players.items()} if isinstance(players, Mapping) else {}
     )
     if ENVIRONMENT in state:
         states_by_title["State of the environment"] = state[ENVIRONMENT]
     for name, value in states_by_title.items():
-        lazy_details(name, partial(verbatim, format_state_value(plain(value)), "said mono block"))
+        lazy_details(name, partial(verbatim, format_state_value(to_plain(value)), "said mono block"))
 
 
 def add_transcript(transcript: Sequence[Line] | Outline) -> None:
@@ -175,9 +175,11 @@ def add_comparison(
     """
     positions = " and ".join(
         f"{name}, step {number}{' (end)' if is_end else ''}"
-        for name, (number, is_end) in zip(comparison.names, comparison.stands, strict=True)
+        for name, (number, is_end) in zip(comparison.names, comparison.positions, strict=True)
     )
-    text("p", f"{positions}; {counted(comparison.shared, 'steps')} in common ({cost_text(comparison.before)})", "quiet")
+    text(
+        "p", f"{positions}; {counted(comparison.shared, 'steps')} in common ({format_cost(comparison.before)})", "quiet"
+    )
     with element("div", "versus", role="region", aria_label="Two branches side by side"):
         for index, name in enumerate(comparison.names):
             with element("div", "stack side-head"):
@@ -194,7 +196,7 @@ def add_comparison(
             for pair in pairs:
                 _add_line_pair(pair.left, pair.right)
         for cost in comparison.costs:
-            text("div", f"since the fork: {cost_text(cost)}", "quiet small side")
+            text("div", f"since the fork: {format_cost(cost)}", "quiet small side")
 
 
 def _add_judgements(comparison: Difference, health: Mapping[str, Health]) -> None:
@@ -260,7 +262,7 @@ def add_checkpoint_tree(
         label: Returns the text of a row.
         build_url: Returns the address that a click on a row opens.
     """
-    columns = columns_of([TreeNode(each.number, each.parent, "") for each in entries])
+    columns = assign_columns([TreeNode(each.number, each.parent, "") for each in entries])
     rows = {each.number: index for index, each in enumerate(entries)}
     width = _MARGIN * 2 + _COLUMN_WIDTH * max(columns.values(), default=0)
     with fragment("div", "history"):

@@ -16,7 +16,7 @@ from dialoom.settings import FLAG, UserFault
 
 DEFAULT_MODEL = ATTENTIVE
 """The model of roles for which none is given; it needs no network and no key."""
-STAND_INS = (DEFAULT_MODEL, PLACEHOLDER)
+DEFAULT_MODELS = (DEFAULT_MODEL, PLACEHOLDER)
 """The models of roles for which none is given: the default, and the one of roles that the default cannot play."""
 
 
@@ -87,19 +87,19 @@ class RunConfig(Record):
         """The names of the user models; empty unless there are several."""
         return [each[USER].model for each in self.players] if self.users else []
 
-    def everyone(self, judges: Mapping[str, ModelBinding] | None = None) -> list[tuple[str, ModelBinding]]:
+    def role_bindings(self, judges: Mapping[str, ModelBinding] | None = None) -> list[tuple[str, ModelBinding]]:
         """Return each role that spoke, paired with its model; the user is paired with each of its models.
 
         If judges are given, they replace the run's own.
         """
-        return [*{**self.played, **(judges or {})}.items(), *((USER, each) for each in self.users)]
+        return [*{**self.speaking_models, **(judges or {})}.items(), *((USER, each) for each in self.users)]
 
-    def players_of(self, episode: str) -> Mapping[str, ModelBinding]:
+    def models_for(self, episode: str) -> Mapping[str, ModelBinding]:
         """Return the models by role that play the episode with this id."""
         return self.players[parse_episode_numbers(episode)[1] - 1]
 
     @property
-    def played(self) -> Mapping[str, ModelBinding]:
+    def speaking_models(self) -> Mapping[str, ModelBinding]:
         """The models that spoke, by role; empty for imported transcripts, where models only speak on branches."""
         from dialoom.graphs.transcript_rows import TRANSCRIPT
 
@@ -108,19 +108,17 @@ class RunConfig(Record):
     @property
     def model_names(self) -> dict[str, str]:
         """The names of the models that spoke, by role; the names of several user models are joined."""
-        names = {role: binding.model for role, binding in self.played.items()}
+        names = {role: binding.model for role, binding in self.speaking_models.items()}
         return {**names, USER: ", ".join(self.user_models)} if self.users else names
 
 
 def config_diff(stored: RunConfig, requested: RunConfig) -> list[str]:
     """Return the differences between two configurations as `key: OLD then, NEW now`, without hashes of files."""
-    then, now = _flat(stored), _flat(requested)
-    return [
-        f"{key}: {then.get(key)!r} then, {now.get(key)!r} now" for key in now | then if then.get(key) != now.get(key)
-    ]
+    old, new = _flatten(stored), _flatten(requested)
+    return [f"{key}: {old.get(key)!r} then, {new.get(key)!r} now" for key in new | old if old.get(key) != new.get(key)]
 
 
-def _flat(config: RunConfig) -> dict[str, Any]:
+def _flatten(config: RunConfig) -> dict[str, Any]:
     casts = [config.models, *({USER: user} for user in config.users), *config.panel]
     by_role = grouped((role, binding) for cast in casts for role, binding in cast.items())
     players = {

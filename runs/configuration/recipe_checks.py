@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from dialoom.graphs import Recipe
     from dialoom.graphs.judge import Graph
 
-_REQUIRED = ("name", "summary", "roles", "prompts", "scenario_type")
+_REQUIRED_ATTRIBUTES = ("name", "summary", "roles", "prompts", "scenario_type")
 
 
-def checked_recipe(found: Any, spec: str) -> Recipe:
+def check_recipe(candidate: Any, spec: str) -> Recipe:
     """Return the recipe that was found under a name, as an instance, after a check of its parts.
 
     Args:
-        found: A recipe, or its class.
+        candidate: A recipe, or its class.
         spec: The name, for messages.
 
     Raises:
@@ -29,17 +29,17 @@ def checked_recipe(found: Any, spec: str) -> Recipe:
     """
     from dialoom.graphs import Recipe
 
-    recipe = _instantiated(found) if isinstance(found, type) and issubclass(found, Recipe) else found
+    recipe = _instantiate(candidate) if isinstance(candidate, type) and issubclass(candidate, Recipe) else candidate
     if not isinstance(recipe, Recipe):
         raise _recipe_error(
             f"recipe {spec!r} is {type(recipe).__name__}; it must be an instance of dialoom.graphs.Recipe",
         )
-    if (problem := next(_problems(recipe, type(recipe).__name__), None)) is not None:
+    if (problem := next(_find_problems(recipe, type(recipe).__name__), None)) is not None:
         raise _recipe_error(f"recipe: {problem}")
     return recipe
 
 
-def graph_of(recipe: Recipe, options: Any) -> Graph:
+def build_graph(recipe: Recipe, options: Any) -> Graph:
     """Return a recipe's uncompiled graph.
 
     Args:
@@ -84,7 +84,7 @@ def _can_end(graph: Graph) -> bool:
     return False
 
 
-def facets_named(recipe: Recipe) -> Mapping[str, str]:
+def list_used_facets(recipe: Recipe) -> Mapping[str, str]:
     """Return the facets that a recipe's pivots and `facets` use, each with the place where it is used."""
     from dialoom.graphs.capabilities import WithFacets
 
@@ -105,7 +105,7 @@ def check_facets(recipe: Recipe, known: Collection[str]) -> None:
     Raises:
         RunError: If a facet occurs in no scenario; the message names it.
     """
-    for name, place in facets_named(recipe).items():
+    for name, place in list_used_facets(recipe).items():
         if name not in known:
             raise _recipe_error(
                 f"recipe: {place} of {type(recipe).__name__} names the facet {name!r}, which no scenario has; "
@@ -113,7 +113,7 @@ def check_facets(recipe: Recipe, known: Collection[str]) -> None:
             )
 
 
-def _instantiated(kind: type[Recipe]) -> Recipe:
+def _instantiate(kind: type[Recipe]) -> Recipe:
     if missing := _abstract_names(kind):
         raise _recipe_error(f"recipe: {kind.__name__} needs {missing}")
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -123,12 +123,12 @@ def _instantiated(kind: type[Recipe]) -> Recipe:
     return kind()
 
 
-def _problems(recipe: Any, kind: str) -> Iterator[str]:
+def _find_problems(recipe: Any, kind: str) -> Iterator[str]:
     """Yield what is wrong with the parts of a recipe; later checks require that earlier ones have found nothing."""
     from dialoom.graphs import Scenario, capabilities
 
-    if missing := [piece for piece in _REQUIRED if not hasattr(recipe, piece)]:
-        yield f"{kind} needs {_code_names(missing)}"
+    if missing := [piece for piece in _REQUIRED_ATTRIBUTES if not hasattr(recipe, piece)]:
+        yield f"{kind} needs {_format_names(missing)}"
     if not isinstance(recipe.roles, Mapping):
         yield f"`roles` of {kind} is {recipe.roles!r:.60}; it must be a mapping from roles to temperatures"
     if isinstance(recipe.prompts, str):
@@ -162,10 +162,10 @@ def _problems(recipe: Any, kind: str) -> Iterator[str]:
 
 def _abstract_names(kind: type) -> str:
     """Return the abstract methods and properties that a class does not define; empty if it can be instantiated."""
-    return _code_names(sorted(getattr(kind, "__abstractmethods__", ())))
+    return _format_names(sorted(getattr(kind, "__abstractmethods__", ())))
 
 
-def _code_names(names: Iterable[str]) -> str:
+def _format_names(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 from dialoom.errors import Advice, RunError, first_problem
 
-from .recipe_checks import checked_recipe
+from .recipe_checks import check_recipe
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from dialoom.graphs import Recipe, RecipeOptions
 
-GROUP = "dialoom.recipes"
-OBJECT = "object:"
+ENTRY_POINT_GROUP = "dialoom.recipes"
+OBJECT_PREFIX = "object:"
 """Prefix of the name of a recipe that was passed as an object and is known only to the process that received it."""
 
-_OF_COMMANDS = {"transcript-people": "dialoom.graphs.transcript_people:RECIPE"}
+_UNLISTED_RECIPES = {"transcript-people": "dialoom.graphs.transcript_people:RECIPE"}
 """Recipes that are played by commands of their own, and are therefore not listed."""
 
 _RELATIVE_IMPORT = re.compile(r"^[ \t]*from[ \t]+\.", re.MULTILINE)
@@ -32,7 +32,7 @@ _RELATIVE_IMPORT = re.compile(r"^[ \t]*from[ \t]+\.", re.MULTILINE)
 
 def recipe_names() -> list[str]:
     """Return the names of the registered recipes, without importing them."""
-    return sorted(_entry_points())
+    return sorted(_find_entry_points())
 
 
 def is_file_spec(spec: str) -> bool:
@@ -48,7 +48,7 @@ def is_study(spec: str) -> bool:
 
 def is_recipe(spec: str) -> bool:
     """Return whether a name refers to a registered recipe, a recipe in a file, or a study's file."""
-    return is_study(spec) or is_file_spec(spec) or spec in _entry_points()
+    return is_study(spec) or is_file_spec(spec) or spec in _find_entry_points()
 
 
 def is_relative_file(spec: str) -> bool:
@@ -56,7 +56,7 @@ def is_relative_file(spec: str) -> bool:
     return is_file_spec(spec) and not Path(spec.rpartition(":")[0]).expanduser().is_absolute()
 
 
-def in_folder(spec: str, folders: Sequence[Path]) -> str | None:
+def find_in_folders(spec: str, folders: Sequence[Path]) -> str | None:
     """Return a recipe's name with its file looked up in several folders, in order; `None` if no folder has the file."""
     if not is_relative_file(spec):
         return spec
@@ -79,14 +79,14 @@ def load_recipe(
         DataError: If a study's file is invalid.
     """
     if study is not None or is_study(spec):
-        return _of_study(spec, folders, study)
-    if spec.startswith(OBJECT):
+        return _load_study(spec, folders, study)
+    if spec.startswith(OBJECT_PREFIX):
         raise RunError(
-            f"recipe {spec.removeprefix(OBJECT)!r} was passed as an object and cannot be loaded from a file",
+            f"recipe {spec.removeprefix(OBJECT_PREFIX)!r} was passed as an object and cannot be loaded from a file",
             setting="recipe",
             advice=Advice("open_in_python", "pass the object again, as recipe=...", {"path": run or "run.db"}),
         )
-    found = in_folder(spec, folders) if folders else spec
+    found = find_in_folders(spec, folders) if folders else spec
     if found is None:
         looked = ", ".join(dict.fromkeys(map(str, folders)))
         raise RunError(
@@ -94,7 +94,7 @@ def load_recipe(
             "folder that has it",
             setting="recipe",
         )
-    return checked_recipe(_from_file(found) if is_file_spec(spec) else _registered(spec), spec)
+    return check_recipe(_load_from_file(found) if is_file_spec(spec) else _load_registered(spec), spec)
 
 
 def find_recipe(recipe: str | Recipe | type[Recipe]) -> tuple[str, Recipe]:
@@ -110,15 +110,15 @@ def find_recipe(recipe: str | Recipe | type[Recipe]) -> tuple[str, Recipe]:
 
     if isinstance(recipe, str):
         return recipe, load_recipe(recipe)
-    found = checked_recipe(recipe, repr(recipe))
+    found = check_recipe(recipe, repr(recipe))
     if isinstance(found, Transcripts):
         return found.name, found
-    if found.name in {**_entry_points(), **_OF_COMMANDS} and type(load_recipe(found.name)) is type(found):
+    if found.name in {**_find_entry_points(), **_UNLISTED_RECIPES} and type(load_recipe(found.name)) is type(found):
         return found.name, found
-    return _file_spec(found) or OBJECT + found.name, found
+    return _file_spec(found) or OBJECT_PREFIX + found.name, found
 
 
-def check_same(stored: str, given: Recipe) -> None:
+def check_same_recipe(stored: str, given: Recipe) -> None:
     """Check that a run is resumed with the recipe with which it was created.
 
     Args:
@@ -138,7 +138,7 @@ def option_names(recipe: Recipe) -> dict[str, str]:
     return {field.alias or name: name for name, field in fields.items()} | {name: name for name in fields}
 
 
-def parsed_options(recipe: Recipe, given: Mapping[str, Any] | BaseModel | None) -> RecipeOptions:
+def parse_options(recipe: Recipe, given: Mapping[str, Any] | BaseModel | None) -> RecipeOptions:
     """Return a recipe's options from plain values by name or alias; options that are not given have their defaults.
 
     Raises:
@@ -178,15 +178,15 @@ def parsed_options(recipe: Recipe, given: Mapping[str, Any] | BaseModel | None) 
         raise setting_error({**error.errors()[0], "loc": (name,)}) from error
 
 
-def _of_study(spec: str, folders: Sequence[Path], study: Mapping[str, Any] | None) -> Recipe:
-    from dialoom.graphs.simulation import build_simulation
+def _load_study(spec: str, folders: Sequence[Path], study: Mapping[str, Any] | None) -> Recipe:
+    from dialoom.graphs.build_simulation import build_simulation
     from dialoom.graphs.study import Study, read_study
     from dialoom.graphs.transcript import build_transcripts
     from dialoom.graphs.transcript_rows import TRANSCRIPT
 
     if study is not None:
-        made_by = build_transcripts if spec == TRANSCRIPT else build_simulation
-        return made_by(Study.model_validate(study), tuple(map(str, folders)))
+        create = build_transcripts if spec == TRANSCRIPT else build_simulation
+        return create(Study.model_validate(study), tuple(map(str, folders)))
     recipe = build_simulation(read_study(Path(spec)))
     for function in recipe.file_functions:
         function.load()
@@ -208,28 +208,28 @@ def _file_spec(recipe: Recipe) -> str | None:
     return f"{path.relative_to(here) if path.is_relative_to(here) else path}:{name}"
 
 
-def _entry_points() -> dict[str, EntryPoint]:
+def _find_entry_points() -> dict[str, EntryPoint]:
     """Return the entry points of installed packages by name; of several with one name, the one that is imported."""
     found: dict[str, EntryPoint] = {}
     for folder in reversed(sys.path):
         with suppress(OSError):  # the folder may not exist
-            found |= _entry_points_in(folder, Path(folder).stat().st_mtime_ns)
+            found |= _read_entry_points(folder, Path(folder).stat().st_mtime_ns)
     return found
 
 
 @lru_cache(maxsize=64)
-def _entry_points_in(folder: str, _changed: int) -> dict[str, EntryPoint]:
+def _read_entry_points(folder: str, _changed: int) -> dict[str, EntryPoint]:
     """Return a folder's entry points, cached until the folder changes: finding them reads a file of each package."""
     points = (point for package in distributions(path=[folder]) for point in package.entry_points)
-    return {point.name: point for point in points if point.group == GROUP}
+    return {point.name: point for point in points if point.group == ENTRY_POINT_GROUP}
 
 
-def _registered(name: str) -> Any:
+def _load_registered(name: str) -> Any:
     from dialoom.personas.rows import study_advice
 
-    if name in _OF_COMMANDS:
-        return EntryPoint(name, _OF_COMMANDS[name], GROUP).load()
-    points = _entry_points()
+    if name in _UNLISTED_RECIPES:
+        return EntryPoint(name, _UNLISTED_RECIPES[name], ENTRY_POINT_GROUP).load()
+    points = _find_entry_points()
     if name not in points:
         raise RunError(
             f"unknown recipe {name!r}; the registered recipes are {', '.join(sorted(points)) or 'none'}, or give "
@@ -240,7 +240,7 @@ def _registered(name: str) -> Any:
     return points[name].load()
 
 
-def _from_file(spec: str) -> Any:
+def _load_from_file(spec: str) -> Any:
     from dialoom.roles import BindingError
     from dialoom.roles.players import load_file
 

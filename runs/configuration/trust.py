@@ -50,23 +50,23 @@ class Reference:
             return None
 
 
-def code_hashes(named: Iterable[Reference]) -> dict[str, str]:
+def compute_code_hashes(references: Iterable[Reference]) -> dict[str, str]:
     """Return the SHA-256 of each code file by its name. Files that these files import are not included."""
-    return {each.spec: found for each in named if (found := each.hash()) is not None}
+    return {each.spec: found for each in references if (found := each.hash()) is not None}
 
 
-def changed_files(named: Iterable[Reference], code: Mapping[str, str]) -> list[Path]:
+def find_changed_files(references: Iterable[Reference], code: Mapping[str, str]) -> list[Path]:
     """Return the files of code whose SHA-256 differs from the given one; missing files are not included."""
     return list(
         dict.fromkeys(
             each.code
-            for each in named
+            for each in references
             if each.code and each.spec in code and each.hash() not in (None, code[each.spec])
         )
     )
 
 
-def study_problem(path: Path, recipe: Recipe, spec: str, code: Mapping[str, str]) -> RunError | None:
+def find_study_problem(path: Path, recipe: Recipe, spec: str, code: Mapping[str, str]) -> RunError | None:
     """Return the reason why the functions of a run's study cannot be called; `None` if they are as when it was made.
 
     Args:
@@ -99,13 +99,13 @@ def study_problem(path: Path, recipe: Recipe, spec: str, code: Mapping[str, str]
     return None
 
 
-def recipe_references(spec: str, found: str | None = None, recipe: Recipe | None = None) -> list[Reference]:
+def recipe_references(spec: str, located_spec: str | None = None, recipe: Recipe | None = None) -> list[Reference]:
     """Return the file of a recipe that is named by a path, or the functions and files of a study; otherwise nothing.
 
     Args:
         spec: The recipe's name.
-        found: The recipe's name with the path at which its file was found; by default, the path is that in `spec`,
-            relative to the working folder.
+        located_spec: The recipe's name with the path at which its file was found; by default, the path is that in
+            `spec`, relative to the working folder.
         recipe: The recipe, if it is a study.
     """
     if isinstance(recipe, Simulation):
@@ -117,7 +117,7 @@ def recipe_references(spec: str, found: str | None = None, recipe: Recipe | None
             return found_functions
         text = f"{data}, which conversations would begin with"
         return [*found_functions, Reference(text, f"read {data}", recipe.study.assistant.environment, data)]
-    return [_file_reference("recipe", found or spec, spec)] if is_file_spec(spec) else []
+    return [_file_reference("recipe", located_spec or spec, spec)] if is_file_spec(spec) else []
 
 
 def cast_references(models: Mapping[str, ModelBinding]) -> list[Reference]:
@@ -135,7 +135,7 @@ def player_references(model: str, api_base: str | None = None) -> list[Reference
         return [_file_reference("player", spec, model)]
     if kind == "python":
         module = spec.rpartition(":")[0]
-        code = _module_file(module)
+        code = _find_module_file(module)
         text = f"the player {model}, which would run {code or module}"
         return [Reference(text, f"player {model} {code or ''}", model, code)]
     if (address := api_base or (model if "://" in model else None)) is None:
@@ -163,44 +163,44 @@ def load_references(loads: Iterable[str]) -> list[Reference]:
 
 def file_references(options: RecipeOptions) -> list[Reference]:
     """Return the files that a recipe's options refer to, which planning reads and puts into requests."""
-    paths = [path for _, value in options for path in _paths(value)]
+    paths = [path for _, value in options for path in _collect_paths(value)]
     return [Reference(f"{path}, which planning would read", f"read {path}", str(path)) for path in paths]
 
 
-def _paths(value: Any) -> list[Path]:
+def _collect_paths(value: Any) -> list[Path]:
     if isinstance(value, tuple | list):
-        return [path for each in value for path in _paths(each)]
+        return [path for each in value for path in _collect_paths(each)]
     return [value] if isinstance(value, Path) else []
 
 
-def _file_reference(what: str, spec: str, whole: str) -> Reference:
+def _file_reference(what: str, spec: str, full_spec: str) -> Reference:
     path, _, name = spec.rpartition(":")
     code = Path(path).expanduser().resolve()
-    return Reference(f"the {what} {whole}, which would run {code}", f"{what} {code}:{name}", whole, code)
+    return Reference(f"the {what} {full_spec}, which would run {code}", f"{what} {code}:{name}", full_spec, code)
 
 
-def _module_file(module: str) -> Path | None:
+def _find_module_file(module: str) -> Path | None:
     """Return the file that a module would be imported from, without importing its packages."""
     if (known := getattr(sys.modules.get(module), "__file__", None)) is not None:
         return Path(known).resolve()
-    places: list[str] | None = [*sys.path, str(Path.cwd())]
+    search_paths: list[str] | None = [*sys.path, str(Path.cwd())]
     origin = None
     for part in module.split("."):
         try:
-            spec = PathFinder.find_spec(part, places)
+            spec = PathFinder.find_spec(part, search_paths)
         except (ImportError, ValueError, OSError):
             return None
         if spec is None:
             return None
-        places = None if spec.submodule_search_locations is None else list(spec.submodule_search_locations)
+        search_paths = None if spec.submodule_search_locations is None else list(spec.submodule_search_locations)
         origin = spec.origin
     return Path(origin).resolve() if origin is not None and Path(origin).is_file() else None
 
 
-_STRANGE = "This run file or case comes from elsewhere"
-_MOVED = "This run file or case was made here, but with code in another place (moved, or another working folder)"
+_UNKNOWN_ORIGIN = "This run file or case comes from elsewhere"
+_CODE_MOVED = "This run file or case was made here, but with code in another place (moved, or another working folder)"
 
-_LARGEST_LIST = 16 * 2**20
+_MAX_LIST_BYTES = 16 * 2**20
 """Maximum size in bytes of the file that lists marks.
 
 It suffices for some hundred thousand runs; a larger file is not read.
@@ -211,17 +211,17 @@ def remember(id_: str | None, marks: Iterable[str]) -> None:
     """Record the marks of references that the user has specified for a run or a case. A failure to write is ignored."""
     if id_ is None:
         return
-    known = remembered(id_)
+    known = load_remembered(id_)
     lines = [json.dumps([id_, mark]) + "\n" for mark in dict.fromkeys(marks) if mark not in known]
     if lines and (path := _list_path()) is not None:
         with suppress(OutputError):
             append_private(path, "".join(lines))
 
 
-def remembered(id_: str | None) -> frozenset[str]:
+def load_remembered(id_: str | None) -> frozenset[str]:
     """Return the marks that `remember` has recorded for a run or a case."""
     found: set[str] = set()
-    for line in [] if id_ is None else _remembered_lines():
+    for line in [] if id_ is None else _read_remembered_lines():
         with suppress(ValueError):  # truncated, or written by another program
             whose, mark = json.loads(line)
             if whose == id_ and isinstance(mark, str):
@@ -229,15 +229,15 @@ def remembered(id_: str | None) -> frozenset[str]:
     return frozenset(found)
 
 
-def _remembered_lines() -> list[str]:
+def _read_remembered_lines() -> list[str]:
     if (path := _list_path()) is None:
         return []
     try:
         with path.open("rb") as file:
-            about = os.fstat(file.fileno())
-            if about.st_uid != os.geteuid() or stat.S_IMODE(about.st_mode) & 0o022:
+            status = os.fstat(file.fileno())
+            if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o022:
                 return []
-            return file.read(_LARGEST_LIST).decode(errors="replace").splitlines()
+            return file.read(_MAX_LIST_BYTES).decode(errors="replace").splitlines()
     except OSError:
         return []
 
@@ -256,8 +256,8 @@ class Trust:
     """The user's trust in the references of one opened file.
 
     Args:
-        everything: Whether everything is trusted, whoever made the file.
-        tell: Receives a line for each reference that is trusted only because of `everything`, and for changed code.
+        trusts_all: Whether everything is trusted, whoever made the file.
+        tell: Receives a line for each reference that is trusted only because of `trusts_all`, and for changed code.
 
     Attributes:
         used: The marks of all references whose use was allowed so far.
@@ -265,40 +265,42 @@ class Trust:
     """
 
     def __init__(self, everything: bool = False, tell: Callable[[str], None] = lambda _line: None) -> None:
-        self.everything = everything
+        self.trusts_all = everything
         self._tell = tell
         self.used: dict[str, None] = {}
         self.changed: list[str] = []
 
-    def trust_specified(self, named: Iterable[Reference]) -> None:
+    def trust_specified(self, references: Iterable[Reference]) -> None:
         """Trust the references that the user has specified in this process."""
-        self.used.update(dict.fromkeys(each.mark for each in named))
+        self.used.update(dict.fromkeys(each.mark for each in references))
 
-    def check(self, holder: Path | str, id_: str | None, named: Iterable[Reference], code: Mapping[str, str]) -> None:
+    def check(
+        self, holder: Path | str, id_: str | None, references: Iterable[Reference], code: Mapping[str, str]
+    ) -> None:
         """Check that the user has allowed the use of these references.
 
         Args:
             holder: The file with the references, for messages.
             id_: The id of the run or case, under which the user's own marks are stored.
-            named: The references.
+            references: The references.
             code: The hashes of the code when the file was made, by its name in the file.
 
         Raises:
             TrustError: If a reference may not be used.
         """
-        named = list(dict.fromkeys(named))
-        new = [each for each in named if each.mark not in self.used]
-        known = remembered(id_) if new else frozenset()
-        strange = [each for each in new if each.mark not in known]
-        if strange and not self.everything:
+        references = list(dict.fromkeys(references))
+        new = [each for each in references if each.mark not in self.used]
+        known = load_remembered(id_) if new else frozenset()
+        unknown = [each for each in new if each.mark not in known]
+        if unknown and not self.trusts_all:
             raise TrustError(
-                f"{holder} names {'; '.join(each.text for each in strange)}. "
-                f"{_MOVED if known else _STRANGE}, so they are not used",
+                f"{holder} names {'; '.join(each.text for each in unknown)}. "
+                f"{_CODE_MOVED if known else _UNKNOWN_ORIGIN}, so they are not used",
                 advice=Advice("trust", "if you trust it, give trust=True", {"path": holder}),
             )
-        for each in strange:
+        for each in unknown:
             self._tell(f"{holder}: allowed to use {each.text}")
-        for path in changed_files(named, code):
+        for path in find_changed_files(references, code):
             self.report_changed(holder, path.name, str(path))
         self.trust_specified(new)
 

@@ -98,7 +98,7 @@ def run_dataset(file: RunFile, where: str | None = None) -> Dataset:
                 outcome.languages,
             )
 
-    return Dataset(file.path.name, dialogues, [each for each in file.config.everyone() if each[0] == USER])
+    return Dataset(file.path.name, dialogues, [each for each in file.config.role_bindings() if each[0] == USER])
 
 
 def rows_dataset(path: Path, *, skips_wordless: bool = False) -> Dataset:

@@ -65,7 +65,7 @@ class Card:
         self._rows, self._files, self._total = rows, files, total
         self._splits = splits or {"train": next(iter(files))}
         self._counts = [*files.values()] if total is None else [total]
-        self._models = rows.run.config.everyone(None if rows.judging is None else rows.judging.models)
+        self._models = rows.run.config.role_bindings(None if rows.judging is None else rows.judging.models)
 
     def text(self) -> str:
         """Return the card as Markdown. It names neither time nor machine, so that equal runs have equal cards."""

@@ -42,12 +42,12 @@ class ReportedRun:
     @property
     def models(self) -> dict[str, ModelBinding]:
         """The models by role, including the judge of the set."""
-        return {**self.run.config.played, **(self.judging.models if self.judging else {})}
+        return {**self.run.config.speaking_models, **(self.judging.models if self.judging else {})}
 
     @property
     def role_bindings(self) -> list[tuple[str, ModelBinding]]:
         """Each role with its model, including the additional models of the user."""
-        return self.run.config.everyone(self.judging.models if self.judging else None)
+        return self.run.config.role_bindings(self.judging.models if self.judging else None)
 
     @property
     def set_name(self) -> str | None:

@@ -22,7 +22,7 @@ from dialoom.roles.gateway.calls import WRITTEN_BY_PERSON
 from dialoom.roles.gateway.completions import serialize_reply
 from dialoom.runs.configuration.trust import (
     cast_references,
-    code_hashes,
+    compute_code_hashes,
     load_references,
     player_references,
     remember,
@@ -32,7 +32,7 @@ from dialoom.runs.store import StepCall
 from dialoom.runs.store.checkpoints.values import pack, text_of
 
 from .context import START
-from .stop import changes
+from .stop import compute_changes
 from .view import StepperView
 
 _FORMAT = "dialoom case, version 1"
@@ -113,21 +113,21 @@ async def case_of(stepper: StepperView) -> Case:
         RunError: If the checkpoint is the end, and functions of the study, which would score it, have changed.
     """
     context = stepper.context
-    stops = await stepper.path()
+    stops = await stepper.bare_stops()
     if stops[-1].is_end:
         context.ensure_unchanged()
     recorded: list[RecordedStep] = []
-    line, main, forked = context.line(stops[-1].checkpoint), context.work.thread, 0
+    line, main, forked = context.lineage(stops[-1].checkpoint), context.work.thread, 0
     for end, (before, stop) in enumerate(pairwise(stops), start=2):
         if stop.kind == "edit":
             edit = {
                 name: json.loads(text_of(pack(value)))
                 for name, value in stop.state.items()
-                if changes({each: old for each, old in before.state.items() if each == name}, {name: value})
+                if compute_changes({each: old for each, old in before.state.items() if each == name}, {name: value})
             }
             recorded.append(RecordedStep(nodes=await context.nodes_before(line[:end]), edit=edit))
         elif stop.kind == "step" and stop.ran != (START,):
-            calls = tuple(map(_recorded, context.store.branches.with_texts(await context.calls(line[:end]))))
+            calls = tuple(map(_record_call, context.store.branches.with_texts(await context.step_calls(line[:end]))))
             recorded.append(RecordedStep(nodes=stop.ran, calls=calls))
         else:
             continue
@@ -149,7 +149,7 @@ async def case_of(stepper: StepperView) -> Case:
         models=models,
         prompts={id_: prompt.source for id_, prompt in context.store.prompts.items()},
         session=context.work.session,
-        code={**code_hashes(exchanged), **config.code},
+        code={**compute_code_hashes(exchanged), **config.code},
         user_retries=config.user_retries,
         steps=tuple(recorded),
         is_end=stops[-1].is_end,
@@ -164,19 +164,19 @@ async def case_of(stepper: StepperView) -> Case:
     return case
 
 
-def _recorded(call: StepCall) -> RecordedCall:
-    reply = call.answer or Completion("")
+def _record_call(call: StepCall) -> RecordedCall:
+    completion = call.answer or Completion("")
     return RecordedCall(
         node=call.node,
         ordinal=call.ordinal,
         ask=call.ask,
         role=call.role,
         model=call.model,
-        request=digest(call.messages),
+        request=digest_messages(call.messages),
         is_edited=call.is_edited,
-        reply=serialize_reply(reply),
-        finish_reason=reply.finish_reason,
-        is_only_thoughts=not reply.text.strip() and reply.reasoning is not None,
+        reply=serialize_reply(completion),
+        finish_reason=completion.finish_reason,
+        is_only_thoughts=not completion.text.strip() and completion.reasoning is not None,
     )
 
 
@@ -220,7 +220,7 @@ def read_case(path: Path) -> Case:
         raise RunError(f"{path} is not a saved case: {place or 'it'}: {message}") from error
 
 
-def digest(messages: Sequence[ChatMessage]) -> str:
+def digest_messages(messages: Sequence[ChatMessage]) -> str:
     """Return the SHA-256 of a request's messages, by which a replay compares requests."""
     text = json.dumps([message_identity(message) for message in messages], ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -27,13 +27,13 @@ from dialoom.roles.gateway.retries import Backend
 from dialoom.roles.gateway.secrets import redact
 from dialoom.roles.players import keeps_state, load_player
 from dialoom.roles.replies import parse_reply, reply_type
-from dialoom.runs.configuration.recipe_checks import graph_of
+from dialoom.runs.configuration.recipe_checks import build_graph
 from dialoom.runs.configuration.trust import (
     cast_references,
+    find_study_problem,
     load_references,
     player_references,
     server_references,
-    study_problem,
 )
 from dialoom.runs.engine import build_session
 from dialoom.runs.errors import RunError
@@ -46,12 +46,12 @@ from dialoom.settings import OwnPlayer
 
 from .gateway import ScratchSaver, SteppingError
 
-Compiled = CompiledStateGraph[Any, Any, Any, Any]
+CompiledGraph = CompiledStateGraph[Any, Any, Any, Any]
 START = "__start__"
 
-_OUTCOMES = 16
+_MAX_CACHED_OUTCOMES = 16
 """The maximum number of cached outcomes; those of a long conversation are large."""
-_READING = 10.0
+_PLAYER_TIMEOUT_SECONDS = 10.0
 """The seconds within which a player's own database must answer."""
 
 
@@ -70,8 +70,8 @@ class ScenarioContext:
 
     store: RunFile
     recipe: Recipe
-    graph: Compiled
-    scratch: Compiled
+    graph: CompiledGraph
+    scratch: CompiledGraph
     gate: Gate
     work: PlayWork
     models: Mapping[str, ModelBinding]
@@ -80,8 +80,8 @@ class ScenarioContext:
     problem: RunError | None
     players: dict[str, OwnPlayer] = field(default_factory=dict)
     states: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    _replacing: dict[tuple[str, str], ModelBinding] = field(default_factory=dict)
-    _shown: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
+    _replaced_bindings: dict[tuple[str, str], ModelBinding] = field(default_factory=dict)
+    _player_values: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
     _snapshots: dict[str, StateSnapshot] = field(default_factory=dict)
     _decoded: Decoded = field(default_factory=Decoded)
     _outcomes: dict[tuple[str, bool], Outcome] = field(default_factory=dict)
@@ -102,12 +102,12 @@ class ScenarioContext:
         own = self.models[role]
         if model == own.model:
             return own
-        if (role, model) not in self._replacing:
+        if (role, model) not in self._replaced_bindings:
             self.store.ensure_trusted(player_references(model))
             is_stateful = keeps_state(model, own.stateful)
             changed = {"model": model, "api_base": None, "stateful": is_stateful, "code": None}
-            self._replacing[role, model] = own.model_copy(update=changed)
-        return self._replacing[role, model]
+            self._replaced_bindings[role, model] = own.model_copy(update=changed)
+        return self._replaced_bindings[role, model]
 
     def bindings(self, branch: Branch) -> dict[str, ModelBinding]:
         """Return the bindings of the roles whose models are replaced on a branch."""
@@ -122,23 +122,25 @@ class ScenarioContext:
         """Return the state of each stateful player after its last call among the given calls, by role."""
         with reading(self.store.path):
             found = self.store.branches.player_states(calls)
-        return {role: await self._state_shown(model, state) for role, (model, state) in found.items()}
+        return {role: await self._load_player_state(model, state) for role, (model, state) in found.items()}
 
-    async def _state_shown(self, model: str, state: Any) -> Any:
+    async def _load_player_state(self, model: str, state: Any) -> Any:
         """Return a state; values that are only in the player's database are added, or the reason why this failed."""
         if not (isinstance(state, dict) and state.keys() >= {"thread", "checkpoint"} and "values" not in state):
             return state
         place = model, str(state["thread"]), str(state["checkpoint"])
-        if place not in self._shown:
+        if place not in self._player_values:
             try:
-                async with asyncio.timeout(_READING):
+                async with asyncio.timeout(_PLAYER_TIMEOUT_SECONDS):
                     player = await asyncio.to_thread(self._player, model)
                     shown = getattr(player, "shown", None)
-                    self._shown[place] = {} if shown is None else await shown(state)
+                    self._player_values[place] = {} if shown is None else await shown(state)
             except Exception as error:  # of any kind: the player, its database and its driver are the user's own
-                why = f"no answer within {_READING:g} s" if isinstance(error, TimeoutError) else str(error)
-                self._shown[place] = {"no_values": redact(f"{type(error).__name__}: {why}")}
-        return state | self._shown[place]
+                why = (
+                    f"no answer within {_PLAYER_TIMEOUT_SECONDS:g} s" if isinstance(error, TimeoutError) else str(error)
+                )
+                self._player_values[place] = {"no_values": redact(f"{type(error).__name__}: {why}")}
+        return state | self._player_values[place]
 
     def _player(self, model: str) -> Backend:
         if model not in self.players:
@@ -172,11 +174,11 @@ class ScenarioContext:
         """Return all checkpoints of the scenario by their ids, oldest first."""
         return self.store.branches.points(branch.thread for branch in self.branches())
 
-    def latest(self, thread: str) -> str | None:
+    def latest_checkpoint(self, thread: str) -> str | None:
         """Return the id of a thread's newest checkpoint; `None` if it has none."""
         return next(reversed(self.store.branches.points([thread])), None)
 
-    def found(self, branch: Branch, checkpoint: str | int) -> tuple[Branch, Point]:
+    def find_checkpoint(self, branch: Branch, checkpoint: str | int) -> tuple[Branch, Point]:
         """Return a checkpoint by its number or id, and a branch that contains it: the given branch if possible.
 
         Raises:
@@ -190,7 +192,7 @@ class ScenarioContext:
                 return branch, point
         raise SteppingError(f"there is no checkpoint {checkpoint!r}; the history has 0 to {len(points) - 1}")
 
-    def line(self, head: str) -> list[Point]:
+    def lineage(self, head: str) -> list[Point]:
         """Return the ancestors of a checkpoint, oldest first, followed by the checkpoint itself."""
         points, line = self.points(), list[Point]()
         at: str | None = head
@@ -226,7 +228,7 @@ class ScenarioContext:
                 return await self.nodes_after(before)
         return (START,)
 
-    async def calls(self, line: Sequence[Point]) -> list[MadeCall]:
+    async def step_calls(self, line: Sequence[Point]) -> list[MadeCall]:
         """Return the calls of the last step before a checkpoint, without their texts."""
         if len(line) < 2 or line[-1].source != "loop":
             return []
@@ -235,12 +237,12 @@ class ScenarioContext:
             return []  # the process was killed before the step's calls were recorded; the next stepper plays it again
         if calls is None:
             nodes = await self.nodes_after(line[-2])
-            calls = self.store.branches.calls_at(self.work.position, steps(line) - 1, nodes)
+            calls = self.store.branches.calls_at(self.work.position, count_steps(line) - 1, nodes)
         return calls
 
-    async def calls_on(self, line: Sequence[Point]) -> list[MadeCall]:
+    async def lineage_calls(self, line: Sequence[Point]) -> list[MadeCall]:
         """Return all calls on the path to a checkpoint, without their texts."""
-        return [call for end in range(2, len(line) + 1) for call in await self.calls(line[:end])]
+        return [call for end in range(2, len(line) + 1) for call in await self.step_calls(line[:end])]
 
     def parsed_reply(self, call: StepCall) -> Any:
         """Return a typed reply, parsed into plain values; `None` for any other reply."""
@@ -276,14 +278,14 @@ class ScenarioContext:
 
     def outcome(self, state: Mapping[str, Any], is_end: bool) -> Outcome:
         """Return the outcome of a state, with the faults that the gate finds; without checks that have changed."""
-        bare = self.recipe.outcome(self.work.scenario, self._begun(state), not is_end)
+        bare = self.recipe.outcome(self.work.scenario, self._with_initial_values(state), not is_end)
         outcome = complete_outcome(self.recipe, self.work.scenario, bare, is_checked=is_end and self.problem is None)
         return self.gate.add_faults(self.work.scenario, outcome)
 
     def outcome_at(self, checkpoint: str, state: Mapping[str, Any], is_end: bool) -> Outcome:
         """Return the outcome of a checkpoint's state; the last ones are kept, because finding faults takes time."""
         if (checkpoint, is_end) not in self._outcomes:
-            if len(self._outcomes) >= _OUTCOMES:
+            if len(self._outcomes) >= _MAX_CACHED_OUTCOMES:
                 self._outcomes.clear()
             self._outcomes[checkpoint, is_end] = self.outcome(state, is_end)
         return self._outcomes[checkpoint, is_end]
@@ -297,11 +299,11 @@ class ScenarioContext:
         if self.problem is not None:
             raise self.problem
 
-    def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
+    def count_progress(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """Return the progress of a conversation in the recipe's units, such as turns."""
-        return WithProgress.of(self.recipe).counted(self._begun(state))
+        return WithProgress.of(self.recipe).counted(self._with_initial_values(state))
 
-    def _begun(self, state: Mapping[str, Any]) -> dict[str, Any]:
+    def _with_initial_values(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """Return a state with initial values added, because LangGraph fills some channels only in the first step."""
         return {**self.recipe.initial(self.work.scenario), **state}
 
@@ -315,7 +317,7 @@ class ScenarioContext:
         """Return the record of a branch's promotion for its outcome; `None` for `main`."""
         if branch.name == MAIN:
             return None
-        calls = await self.calls_on(line)
+        calls = await self.lineage_calls(line)
         own = {role: binding.model for role, binding in self.models.items()}
         # The calls of tools belong to no role.
         changed = (call for call in calls if call.role in own and call.model not in (WRITTEN_BY_PERSON, own[call.role]))
@@ -329,11 +331,11 @@ class ScenarioContext:
             prompts=sum(call.is_edited for call in calls),
         )
 
-    def why(self, ran: Sequence[str], coming: Sequence[str]) -> dict[str, str]:
+    def explain(self, ran: Sequence[str], coming: Sequence[str]) -> dict[str, str]:
         """Return the reason why each of the next nodes runs."""
-        return {node: "; ".join(self._reasons(ran, node)) or "a node sent a task to it" for node in coming}
+        return {node: "; ".join(self._iter_reasons(ran, node)) or "a node sent a task to it" for node in coming}
 
-    def _reasons(self, ran: Sequence[str], node: str) -> Iterator[str]:
+    def _iter_reasons(self, ran: Sequence[str], node: str) -> Iterator[str]:
         builder = self.graph.builder
         for before in ran:
             if (before, node) in builder.edges:
@@ -362,11 +364,11 @@ class PlayableContext(ScenarioContext):
         self.ensure_unchanged()
         stage = replace(self.stage(self.gateway, self.main(), 0), is_fork=False)
         initial = self.recipe.initial(self.work.scenario)
-        config = at(self.work.thread)
+        config = thread_config(self.work.thread)
         await self.graph.ainvoke(initial, config, context=stage, interrupt_before="*", durability="sync")
         if self.store.state_of(self.work.position) == "done":  # an imported conversation, which has no checkpoints yet
             await self.graph.ainvoke(None, config, context=stage, durability="sync")
-        head = self.latest(self.work.thread)
+        head = self.latest_checkpoint(self.work.thread)
         assert head is not None
         return head
 
@@ -412,9 +414,9 @@ def _common_parts(
     recipe = store.recipe
     work = store.queue.work_of(recipe, position)
     servers = server_references(list_mcp_servers(recipe, recipe.options_type.model_validate(config.options)))
-    models = config.players_of(work.id)
+    models = config.models_for(work.id)
     store.ensure_trusted([*cast_references(models), *load_references(work.scenario.loads), *servers])
-    builder = graph_of(recipe, config.options)
+    builder = build_graph(recipe, config.options)
     return {
         "recipe": recipe,
         "graph": builder.compile(checkpointer=saver),
@@ -424,31 +426,31 @@ def _common_parts(
         "models": models,
         "seed": config.seed,
         "tell": tell,
-        "problem": study_problem(store.path, recipe, config.recipe, config.code),
+        "problem": find_study_problem(store.path, recipe, config.recipe, config.code),
     }
 
 
-def steps(line: Sequence[Point]) -> int:
+def count_steps(line: Sequence[Point]) -> int:
     """Return the number of steps up to a checkpoint (without edits and rewinds), which numbers the next step."""
     return sum(point.source == "loop" for point in line)
 
 
-def one_step(coming: Sequence[str]) -> dict[str, Any]:
+def interrupt_options(next_nodes: Sequence[str]) -> dict[str, Any]:
     """Return LangGraph's option to stop after the next nodes or, at the input, to stop before the first node."""
-    return {"interrupt_before": "*"} if START in coming else {"interrupt_after": "*"}
+    return {"interrupt_before": "*"} if START in next_nodes else {"interrupt_after": "*"}
 
 
-def updates(graph: Compiled, values: Mapping[str, Any], nodes: Sequence[str]) -> list[StateUpdate]:
+def build_updates(graph: CompiledGraph, values: Mapping[str, Any], nodes: Sequence[str]) -> list[StateUpdate]:
     """Return an edit of channels as LangGraph's updates by the last nodes, whose edges choose the next nodes again."""
-    whole = {
+    overwrites = {
         name: Overwrite(value) if isinstance(graph.channels.get(name), BinaryOperatorAggregate) else value
         for name, value in values.items()
     }
     first, *others = nodes
-    return [StateUpdate(whole, as_node=first), *(StateUpdate(None, as_node=each) for each in others)]
+    return [StateUpdate(overwrites, as_node=first), *(StateUpdate(None, as_node=each) for each in others)]
 
 
-def at(thread: str, checkpoint: str | None = None) -> RunnableConfig:
+def thread_config(thread: str, checkpoint: str | None = None) -> RunnableConfig:
     """Return LangGraph's configuration for a thread, or for a checkpoint of it."""
     place = {"thread_id": thread}
     if checkpoint is not None:

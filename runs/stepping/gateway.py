@@ -26,10 +26,10 @@ from dialoom.roles.gateway.wire import parse_calls
 from dialoom.roles.replies import parse_reply
 from dialoom.runs.errors import RunError
 
-from .values import parsed_value
+from .values import parse_value
 
 _CALL_START = re.compile(r"""\s*\[?\s*\{\s*"(?:name|tool_calls)"\s*:""")
-_LOOP_TURNS = 50
+_EVENT_LOOP_TURNS = 50
 """The number of event loop turns to wait for parallel requests before a step that only records requests ends."""
 
 
@@ -94,7 +94,7 @@ def reply_from_text(request: Request, text: str) -> Completion:
     Raises:
         SteppingError: If the text is empty or does not parse as the reply type.
     """
-    words, calls = _text_and_calls(text) if request.tools else (text, ())
+    words, calls = _split_text_and_calls(text) if request.tools else (text, ())
     if not words.strip() and not calls:
         raise SteppingError(f"{request.role} needs a text as its reply, got an empty one")
     if request.reply_type is not None:
@@ -111,12 +111,12 @@ def text_from_reply(answer: Completion) -> str:
     """Return the text that a person would write to give this reply; see `reply_from_text`."""
     if not answer.tool_calls:
         return answer.text
-    calls = [{"name": call["name"], "arguments": parsed_value(call["arguments"])} for call in answer.tool_calls]
+    calls = [{"name": call["name"], "arguments": parse_value(call["arguments"])} for call in answer.tool_calls]
     reply = {"content": answer.text, "tool_calls": calls} if answer.text else calls[0] if len(calls) == 1 else calls
     return json.dumps(reply, ensure_ascii=False, indent=1)
 
 
-def _text_and_calls(text: str) -> tuple[str, tuple[FunctionCall, ...]]:
+def _split_text_and_calls(text: str) -> tuple[str, tuple[FunctionCall, ...]]:
     """Split a text that a person wrote as an agent's reply into text and tool calls."""
     try:
         given = json.loads(text)
@@ -132,7 +132,7 @@ def _text_and_calls(text: str) -> tuple[str, tuple[FunctionCall, ...]]:
     return str(message.get("content") or ""), parse_calls(calls)
 
 
-def _bound(request: Request, models: Mapping[str, ModelBinding]) -> Request:
+def _apply_binding(request: Request, models: Mapping[str, ModelBinding]) -> Request:
     """Return a request with the role's model replaced by another one, if there is one."""
     if (binding := models.get(request.role)) is None:
         return request
@@ -155,14 +155,14 @@ class SteppingGateway:
         self._made: dict[str, tuple[str, int, int, bool]] = {}
         self._written: list[tuple[CallPlace, Request, tuple[ChatMessage, ...]]] = []
 
-    def made(self) -> list[tuple[str, str, bool]]:
+    def list_calls(self) -> list[tuple[str, str, bool]]:
         """Return the calls in graph order, each as node, key, and whether a person wrote the request."""
         return [(made[0], key, made[3]) for key, made in sorted(self._made.items(), key=lambda item: item[1])]
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
         """Return the person's reply if there is one, and the model's reply otherwise."""
-        request = _bound(request, self._changes.models)
-        key, written = request.call_key(place), self._instead(request, place)
+        request = _apply_binding(request, self._changes.models)
+        key, written = request.call_key(place), self._replace_messages(request, place)
         if written is not None:
             request, place = request.with_messages(written), replace(place, is_common=False)
         if key in self._changes.replies:
@@ -180,7 +180,7 @@ class SteppingGateway:
         self._made[request.call_key(place)] = (place.node, place.ordinal, place.ask, written is not None)
         return completion
 
-    def _instead(self, request: Request, place: CallPlace) -> tuple[ChatMessage, ...] | None:
+    def _replace_messages(self, request: Request, place: CallPlace) -> tuple[ChatMessage, ...] | None:
         """Return the person's request that replaces the rendered one; on a second attempt, with the error appended.
 
         A faulty line is requested again with the same request.
@@ -221,9 +221,9 @@ class RecordingGateway:
         Raises:
             NotSentError: Always.
         """
-        request = _bound(request, self._models)
+        request = _apply_binding(request, self._models)
         self._requests[request.call_key(place)] = place, request
-        for _ in range(_LOOP_TURNS):
+        for _ in range(_EVENT_LOOP_TURNS):
             await asyncio.sleep(0)
         raise NotSentError
 

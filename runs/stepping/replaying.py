@@ -34,8 +34,8 @@ from dialoom.roles.gateway.model_facts import check_keys
 from dialoom.roles.gateway.players import is_in_library
 from dialoom.roles.players import Session, make_session_id
 from dialoom.roles.restoring import STATEFUL_IN_REPLAY
-from dialoom.runs.configuration.recipe_checks import graph_of
-from dialoom.runs.configuration.recipes import in_folder, is_study, load_recipe
+from dialoom.runs.configuration.recipe_checks import build_graph
+from dialoom.runs.configuration.recipes import find_in_folders, is_study, load_recipe
 from dialoom.runs.configuration.trust import (
     Trust,
     cast_references,
@@ -46,11 +46,11 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.store.checkpoints.values import revived
 from dialoom.settings import ModelLike, check_lists
 
-from .cases import Case, RecordedCall, RecordedStep, digest
-from .context import Compiled, at, updates
-from .stop import change_text, changes
+from .cases import Case, RecordedCall, RecordedStep, digest_messages
+from .context import CompiledGraph, build_updates, thread_config
+from .stop import compute_changes, format_change
 
-_WIDTH = 200
+_MAX_LINE_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ async def replay(
     """
     check_lists(live=live)
     trust = trust or Trust()
-    with _importable_from(folders if trust.everything else ()):
+    with _importable_from(folders if trust.trusts_all else ()):
         if live:
             return await _LiveReplay(case, trust, folders, live, models or {}, prompts).play()
         if models or prompts:
@@ -143,7 +143,7 @@ async def replay(
         return await _Replay(case, trust, folders).play()
 
 
-class _OwnModules(MetaPathFinder):
+class _CaseModules(MetaPathFinder):
     """The modules in the folders of a case, which come before others of the same names, except for libraries.
 
     Args:
@@ -162,7 +162,7 @@ class _OwnModules(MetaPathFinder):
             return None
         return PathFinder.find_spec(fullname, self._paths)
 
-    def loaded(self) -> dict[str, ModuleType]:
+    def loaded_modules(self) -> dict[str, ModuleType]:
         """Return the loaded modules with names of modules in the folders."""
         return {
             name: module
@@ -170,7 +170,7 @@ class _OwnModules(MetaPathFinder):
             if name.partition(".")[0] in self._files and not is_in_library(getattr(module, "__file__", None))
         }
 
-    def is_other(self, name: str) -> bool:
+    def is_foreign(self, name: str) -> bool:
         """Return whether the loaded module with this name, or its package, is not the one in these folders."""
         top = name.partition(".")[0]
         return getattr(sys.modules.get(top), "__file__", None) != self._files[top]
@@ -179,16 +179,16 @@ class _OwnModules(MetaPathFinder):
 @contextmanager
 def _importable_from(folders: Sequence[Path]) -> Iterator[None]:
     """Let modules be imported from these folders, and forget them afterwards, as other cases may use the same names."""
-    finder = _OwnModules(folders)
-    before = finder.loaded()
-    for name in [name for name in before if finder.is_other(name)]:
+    finder = _CaseModules(folders)
+    before = finder.loaded_modules()
+    for name in [name for name in before if finder.is_foreign(name)]:
         del sys.modules[name]
     sys.meta_path.insert(0, finder)
     try:
         yield
     finally:
         sys.meta_path.remove(finder)
-        for name in finder.loaded():
+        for name in finder.loaded_modules():
             sys.modules.pop(name, None)
         sys.modules.update(before)
 
@@ -198,8 +198,8 @@ class _Replay:
 
     def __init__(self, case: Case, trust: Trust, folders: Sequence[Path]) -> None:
         self._case, self._trust = case, trust
-        self._folders = _file_folders(case, [*folders, Path.cwd()])
-        file = in_folder(case.recipe, self._folders)
+        self._folders = _list_search_folders(case, [*folders, Path.cwd()])
+        file = find_in_folders(case.recipe, self._folders)
         trust.check("the case", case.mark, recipe_references(case.recipe, file), {})
         self._recipe: Recipe = load_recipe(case.recipe, folders=self._folders, study=case.study)
         self._references = recipe_references(case.recipe, file, self._recipe)
@@ -211,41 +211,51 @@ class _Replay:
             place, message, _ = first_problem(error)
             raise RunError(f"recipe {case.recipe!r} can no longer read the case: {place or 'it'}: {message}") from error
         trust.check("the case", case.mark, load_references(self._scenario.loads), {})
-        self._graph: Compiled = graph_of(self._recipe, self._options).compile(checkpointer=InMemorySaver())
+        self._graph: CompiledGraph = build_graph(self._recipe, self._options).compile(checkpointer=InMemorySaver())
         self._bindings = Bindings(case.models)
         self._library = PromptLibrary.from_sources(case.prompts)
         self._session: Session | None = None
         self._departures: list[str] = []
-        self._used = self._others = 0
+        self._used_replies = self._differing_requests = 0
 
     async def play(self) -> ReplayResult:
         await self._begin()
         outcome, number = None, 0
         for number, step in enumerate(self._case.steps, start=1):
-            if not await self._played(step, number):
+            if not await self._play_step(step, number):
                 break
         else:
             outcome = await self._outcome()
         if outcome is not None:
-            differing = changes(self._case.outcome.model_dump(mode="json"), outcome.model_dump(mode="json"))
-            self._departures += [f"the outcome: {change_text(change, _WIDTH)}" for change in differing]
-        if self._others > 1:  # the first one is listed in full
-            self._departures.append(f"{self._others - 1} more requests differ from the recorded ones")
+            differing = compute_changes(self._case.outcome.model_dump(mode="json"), outcome.model_dump(mode="json"))
+            self._departures += [f"the outcome: {format_change(change, _MAX_LINE_CHARACTERS)}" for change in differing]
+        if self._differing_requests > 1:  # the first one is listed in full
+            self._departures.append(f"{self._differing_requests - 1} more requests differ from the recorded ones")
         return self._result(number, outcome)
 
     async def _begin(self) -> None:
         initial, nobody = self._recipe.initial(self._scenario), _RecordedGateway(())
-        await self._graph.ainvoke(initial, at(self._case.thread), context=self._stage(nobody), interrupt_before="*")
-
-    def _result(self, steps: int, outcome: Outcome | None, **live: Any) -> ReplayResult:
-        departures, changed = self._departures, list(dict.fromkeys(self._changed()))
-        return ReplayResult(
-            self._recipe, self._scenario, self._bindings, steps, self._used, departures, outcome, changed, **live
+        await self._graph.ainvoke(
+            initial, thread_config(self._case.thread), context=self._stage(nobody), interrupt_before="*"
         )
 
-    def _changed(self) -> Iterator[str]:
+    def _result(self, steps: int, outcome: Outcome | None, **live: Any) -> ReplayResult:
+        departures, changed = self._departures, list(dict.fromkeys(self._iter_changes()))
+        return ReplayResult(
+            self._recipe,
+            self._scenario,
+            self._bindings,
+            steps,
+            self._used_replies,
+            departures,
+            outcome,
+            changed,
+            **live,
+        )
+
+    def _iter_changes(self) -> Iterator[str]:
         """Yield the changes of code, prompts and configuration since the case was saved, one line each."""
-        case, current, study = self._case, self._present(), self._case.study or {}
+        case, current, study = self._case, self._load_current_recipe(), self._case.study or {}
         named = [*self._references, *cast_references(case.models)]
         for each in named:
             if each.spec in case.code and (found := each.hash()) != case.code[each.spec]:
@@ -264,7 +274,7 @@ class _Replay:
             if role in case.models and case.models[role].model != model:
                 yield f"the model of {role} was {case.models[role].model}, and is {model} now"
 
-    def _present(self) -> Recipe | None:
+    def _load_current_recipe(self) -> Recipe | None:
         """Return the recipe as it is now, which for a study is read from its file; `None` if the file is missing.
 
         The Python files of the study are not imported, because they may differ from those that the case names.
@@ -276,66 +286,72 @@ class _Replay:
         found = next((path for path in files if path.is_file()), None)
         return None if found is None else build_simulation(read_study(found))
 
-    async def _played(self, step: RecordedStep, number: int) -> bool:
+    async def _play_step(self, step: RecordedStep, number: int) -> bool:
         """Play a step; return whether that was possible, so that the next step can be played."""
         if step.edit is not None:
-            return await self._edited(step, number)
-        coming = await self._coming()
+            return await self._apply_edit(step, number)
+        coming = await self._next_nodes()
         if coming != step.nodes:
-            return self._departed(
-                f"step {number}: {_node_names(coming)} would run, but {_node_names(step.nodes)} was recorded"
+            return self._record_departure(
+                f"step {number}: {_format_nodes(coming)} would run, but {_format_nodes(step.nodes)} was recorded"
             )
         recorded = _RecordedGateway(step.calls)
-        is_played = await self._invoked(recorded, number, coming)
-        self._used += len(recorded.used)
+        is_played = await self._run_nodes(recorded, number, coming)
+        self._used_replies += len(recorded.used_calls)
         if not is_played:
             return False
-        if recorded.others and not self._others:
-            self._departures.append(f"step {number}: {recorded.others[0]}")
-        self._others += len(recorded.others)
-        self._departures += [f"step {number}: {each}" for each in recorded.missing()]
+        if recorded.differing_requests and not self._differing_requests:
+            self._departures.append(f"step {number}: {recorded.differing_requests[0]}")
+        self._differing_requests += len(recorded.differing_requests)
+        self._departures += [f"step {number}: {each}" for each in recorded.list_missing()]
         return True
 
-    async def _coming(self) -> tuple[str, ...]:
+    async def _next_nodes(self) -> tuple[str, ...]:
         """Return the nodes that run next."""
-        return tuple(dict.fromkeys(task.name for task in (await self._graph.aget_state(at(self._case.thread))).tasks))
+        return tuple(
+            dict.fromkeys(task.name for task in (await self._graph.aget_state(thread_config(self._case.thread))).tasks)
+        )
 
-    async def _invoked(self, caller: Caller, number: int, coming: Sequence[str]) -> bool:
+    async def _run_nodes(self, caller: Caller, number: int, coming: Sequence[str]) -> bool:
         """Run the next nodes; return whether that was possible."""
         try:
             context = self._stage(caller, number)
-            await self._graph.ainvoke(None, at(self._case.thread), context=context, interrupt_after="*")
-        except (_NotRecordedError, _OtherRequestError) as error:
-            return self._departed(f"step {number}: {error}")
+            await self._graph.ainvoke(None, thread_config(self._case.thread), context=context, interrupt_after="*")
+        except (_NotRecordedError, _ChangedRequestError) as error:
+            return self._record_departure(f"step {number}: {error}")
         except Exception as error:  # any error of the current code counts as a deviation
-            return self._departed(f"step {number}: {_node_names(coming)} failed: {_failure(error)}")
+            return self._record_departure(f"step {number}: {_format_nodes(coming)} failed: {_format_error(error)}")
         return True
 
-    def _departed(self, how: str) -> bool:
+    def _record_departure(self, how: str) -> bool:
         """Record a departure from the recorded path; return false, because no further step can be played."""
         self._departures.append(how)
         return False
 
-    async def _edited(self, step: RecordedStep, number: int) -> bool:
+    async def _apply_edit(self, step: RecordedStep, number: int) -> bool:
         values = {name: revived(value) for name, value in (step.edit or {}).items()}
         try:
-            await self._graph.abulk_update_state(at(self._case.thread), [updates(self._graph, values, step.nodes)])
+            await self._graph.abulk_update_state(
+                thread_config(self._case.thread), [build_updates(self._graph, values, step.nodes)]
+            )
         except Exception as error:  # e.g. the graph no longer has this node or channel
-            return self._departed(f"step {number}: the edit of {_node_names(tuple(values))} failed: {_failure(error)}")
+            return self._record_departure(
+                f"step {number}: the edit of {_format_nodes(tuple(values))} failed: {_format_error(error)}"
+            )
         return True
 
     async def _outcome(self) -> Outcome | None:
         """Return the outcome; record a deviation if it cannot be computed, or if the end comes at another step."""
-        snapshot = await self._graph.aget_state(at(self._case.thread))
+        snapshot = await self._graph.aget_state(thread_config(self._case.thread))
         is_end = not snapshot.tasks
         if is_end != self._case.is_end:
-            names = _node_names(tuple(task.name for task in snapshot.tasks))
+            names = _format_nodes(tuple(task.name for task in snapshot.tasks))
             what = "ended, but not in the case" if is_end else f"did not end: {names} would run next"
             self._departures.append(f"the conversation {what}")
         try:
             return build_outcome(self._recipe, self._scenario, dict(snapshot.values), failed=not is_end)
         except Exception as error:  # any error of the recipe's code
-            self._departures.append(f"the outcome cannot be computed: {_failure(error)}")
+            self._departures.append(f"the outcome cannot be computed: {_format_error(error)}")
             return None
 
     def _stage(self, caller: Caller, number: int = 0) -> Stage:
@@ -382,18 +398,18 @@ class _LiveReplay(_Replay):
                 "conversation from one of its lines in the step debugger, and save that as a case",
                 setting="live",
             )
-        if dead := sorted(set(models) - self._live):
-            raise RunError(f"models: role {dead[0]!r} does not give new replies; name it among the live roles too")
-        self._bindings = self._bound(models)
-        playing = {role: binding for role, binding in self._bindings.by_role.items() if role in self._live}
-        if late := [role for role, binding in playing.items() if binding.stateful and case.session > 1]:
-            raise RunError(STATEFUL_IN_REPLAY.format(role=late[0], number=case.session), setting="live")
-        trust.check("the case", case.mark, cast_references(playing), {})
-        check_keys(playing)
-        present = WithPrompts.of(self._present() or self._recipe).library(prompts)
-        own = {id_: prompt for id_, prompt in present.items() if prompt.front.role in self._live}
+        if unused := sorted(set(models) - self._live):
+            raise RunError(f"models: role {unused[0]!r} does not give new replies; name it among the live roles too")
+        self._bindings = self._bind_models(models)
+        live_bindings = {role: binding for role, binding in self._bindings.by_role.items() if role in self._live}
+        if unrestorable := [role for role, binding in live_bindings.items() if binding.stateful and case.session > 1]:
+            raise RunError(STATEFUL_IN_REPLAY.format(role=unrestorable[0], number=case.session), setting="live")
+        trust.check("the case", case.mark, cast_references(live_bindings), {})
+        check_keys(live_bindings)
+        current_prompts = WithPrompts.of(self._load_current_recipe() or self._recipe).library(prompts)
+        live_prompts = {id_: prompt for id_, prompt in current_prompts.items() if prompt.front.role in self._live}
         self._library = PromptLibrary(
-            {**self._library, **{id_: own[id_] for id_ in own if id_ in self._library}}.values()
+            {**self._library, **{id_: live_prompts[id_] for id_ in live_prompts if id_ in self._library}}.values()
         )
         unique = uuid.uuid4()  # a player that keeps its own memory must not remember an earlier replay
         self._session = Session(
@@ -402,10 +418,10 @@ class _LiveReplay(_Replay):
         calls = [call for step in case.steps for call in step.calls]
         speakers = {line.role for line in case.outcome.messages}
         gateway = Gateway(MemoryLedger(), objects=self._bindings.objects)
-        gateway.prepare(playing.values())
+        gateway.prepare(live_bindings.values())
         self._caller = _LiveGateway(calls, self._live, speakers, gateway)
 
-    def _bound(self, models: Mapping[str, ModelLike]) -> Bindings:
+    def _bind_models(self, models: Mapping[str, ModelLike]) -> Bindings:
         """Return the bindings of all roles: those of the case, except for roles with new models."""
         roles = WithRoles.of(self._recipe)
         usual = {role: value for role, value in roles.roles_used(self._options).items() if role in models}
@@ -417,36 +433,36 @@ class _LiveReplay(_Replay):
     async def play(self) -> ReplayResult:
         await self._begin()
         number, outcome = 0, None
-        while await self._advanced(number):
+        while await self._advance(number):
             number += 1
         recorded = self._caller
         if not self._departures:
             outcome = await self._outcome()
-        self._used = len(recorded.used)
-        live = {"live": recorded.calls_by_role, "kept": len(recorded.others)}
+        self._used_replies = len(recorded.used_calls)
+        live = {"live": recorded.calls_by_role, "kept": len(recorded.differing_requests)}
         if outcome is None:
             return self._result(number, None, **live)
         before, after = (
             {"messages": each.model_dump(mode="json")["messages"]} for each in (self._case.outcome, outcome)
         )
-        lines = [change_text(change, _WIDTH) for change in changes(before, after)]
+        lines = [format_change(change, _MAX_LINE_CHARACTERS) for change in compute_changes(before, after)]
         scores = list(_score_changes(self._case.outcome.judgements, outcome.judgements))
         return self._result(number, outcome, lines=lines, scores=scores, **live)
 
-    async def _advanced(self, number: int) -> bool:
+    async def _advance(self, number: int) -> bool:
         """Play the step with this index; return whether it exists and could be played."""
         case, caller = self._case, self._caller
         step = case.steps[number] if number < len(case.steps) else None
         if step is not None and step.edit is not None:
             if caller.has_changed:
-                return self._departed(
+                return self._record_departure(
                     f"step {number + 1}: the state was edited here, which would overwrite the new replies"
                 )
-            return await self._edited(step, number + 1)
-        coming = await self._coming()
+            return await self._apply_edit(step, number + 1)
+        coming = await self._next_nodes()
         if not coming or (step is None and not case.is_end):
             return False
-        return await self._invoked(caller, number + 1, coming)
+        return await self._run_nodes(caller, number + 1, coming)
 
 
 class _NotRecordedError(Exception):
@@ -457,58 +473,60 @@ class _RecordedGateway:
     """A gateway that answers the calls of one step from the case, and compares the requests.
 
     Attributes:
-        others: Descriptions of requests that differ from the recorded ones, one line each.
-        used: The numbers of the calls that were made.
+        differing_requests: Descriptions of requests that differ from the recorded ones, one line each.
+        used_calls: The numbers of the calls that were made.
     """
 
     def __init__(self, calls: Sequence[RecordedCall]) -> None:
         self._calls = calls
-        self.others: list[str] = []
-        self.used: set[int] = set()
+        self.differing_requests: list[str] = []
+        self.used_calls: set[int] = set()
         self._nodes_with_outputs: set[str] = set()
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
-        hash_ = digest(request.messages)
-        number = self._number(request, place, hash_)
+        hash_ = digest_messages(request.messages)
+        number = self._find_call(request, place, hash_)
         call = self._calls[number]
-        self.used.add(number)
+        self.used_calls.add(number)
         if not call.is_edited and call.request != hash_:
-            self.others.append(f"{place.node} sent {request.role} a request that differs from the recorded one")
+            self.differing_requests.append(
+                f"{place.node} sent {request.role} a request that differs from the recorded one"
+            )
         thoughts = "" if call.is_only_thoughts else None
         reply = deserialize_reply(Completion(call.reply, reasoning=thoughts, finish_reason=call.finish_reason))
         if reply.outputs:
             self._nodes_with_outputs.add(place.node)
         return reply
 
-    def _number(self, request: Request, place: CallPlace, hash_: str) -> int:
+    def _find_call(self, request: Request, place: CallPlace, hash_: str) -> int:
         """Return the number of the recorded call at this place; if there are several, of one with the same request.
 
         If no request is the same, the call may be one whose request a person wrote.
         """
         where = (place.node, place.ordinal, place.ask, request.role)
-        here = [
+        candidates = [
             number
             for number, call in enumerate(self._calls)
-            if (call.node, call.ordinal, call.ask, call.role) == where and number not in self.used
+            if (call.node, call.ordinal, call.ask, call.role) == where and number not in self.used_calls
         ]
-        if here:
+        if candidates:
             calls = self._calls
-            return min(here, key=lambda number: (calls[number].request != hash_, self._rank(calls[number])))
+            return min(candidates, key=lambda number: (calls[number].request != hash_, self._rank(calls[number])))
         if place.ask > 1:
             raise _NotRecordedError(
                 f"{place.node} cannot use the recorded reply of {request.role}, and requested another"
             )
-        raise _NotRecordedError(self._unexpected(request, place))
+        raise _NotRecordedError(self._describe_unexpected(request, place))
 
     def _rank(self, call: RecordedCall) -> bool:
         """Return the rank of a recorded call whose request differs; calls with lower ranks are preferred."""
         return not call.is_edited
 
-    def _unexpected(self, request: Request, place: CallPlace) -> str:
+    def _describe_unexpected(self, request: Request, place: CallPlace) -> str:
         recorded = ", ".join(f"{each.node} asked {each.role}" for each in self._calls) or "no call"
         return f"{place.node} asked {request.role}, but {recorded} was recorded"
 
-    def missing(self) -> list[str]:
+    def list_missing(self) -> list[str]:
         """Return the recorded calls that the replay did not make, one line each.
 
         A player with a loop of its own has called tools in it; their results are in its recorded reply.
@@ -516,11 +534,11 @@ class _RecordedGateway:
         return [
             f"{call.node} did not ask {call.role}, which was recorded"
             for number, call in enumerate(self._calls)
-            if number not in self.used and not (call.role == TOOL_ROLE and call.node in self._nodes_with_outputs)
+            if number not in self.used_calls and not (call.role == TOOL_ROLE and call.node in self._nodes_with_outputs)
         ]
 
 
-class _OtherRequestError(UnparsedReplyError):
+class _ChangedRequestError(UnparsedReplyError):
     """The error for a recorded reply that does not apply, because the request has changed."""
 
     def __init__(self, role: str) -> None:
@@ -555,22 +573,22 @@ class _LiveGateway(_RecordedGateway):
             self.calls_by_role[request.role] += 1
             self.has_changed = self.has_changed or serialize_reply(completion) not in self._replies
             return completion
-        hash_ = digest(request.messages)
-        call = self._calls[self._number(request, place, hash_)]
+        hash_ = digest_messages(request.messages)
+        call = self._calls[self._find_call(request, place, hash_)]
         is_other = self.has_changed if call.is_edited else call.request != hash_
         if is_other and request.role not in self._speakers:
-            raise _OtherRequestError(request.role)
+            raise _ChangedRequestError(request.role)
         return await super().complete(request, place)
 
     def _rank(self, call: RecordedCall) -> bool:  # noqa: ARG002
         return False  # the calls were made in the recorded order
 
-    def _unexpected(self, request: Request, place: CallPlace) -> str:
+    def _describe_unexpected(self, request: Request, place: CallPlace) -> str:
         role = request.role
         return f"{place.node} asked {role} more often than was recorded; name {role} among the live roles, too"
 
 
-def _file_folders(case: Case, bases: Sequence[Path]) -> list[Path]:
+def _list_search_folders(case: Case, bases: Sequence[Path]) -> list[Path]:
     """Return the folders in which files that a case names are looked up, in order.
 
     Args:
@@ -592,16 +610,16 @@ def _score_changes(before: Sequence[Judgement], after: Sequence[Judgement]) -> I
         name = f"{metric} ({target})" + ("" if turn is None else f", turn {turn}")
         then, now = old.get(subject), new.get(subject)
         if now is not None and now.score is None:
-            yield f"{name}: no score: {now.explanation:.{_WIDTH}}"
+            yield f"{name}: no score: {now.explanation:.{_MAX_LINE_CHARACTERS}}"
         elif (then and then.score) != (now and now.score):
             first, last = ("none" if each is None else str(each.score) for each in (then, now))
             yield f"{name}: {first} -> {last}"
 
 
-def _failure(error: Exception) -> str:
+def _format_error(error: Exception) -> str:
     """Format an error in one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:_WIDTH]
+    return " ".join(f"{type(error).__name__}: {error}".split())[:_MAX_LINE_CHARACTERS]
 
 
-def _node_names(nodes: Sequence[str]) -> str:
+def _format_nodes(nodes: Sequence[str]) -> str:
     return " and ".join(nodes) or "the end"

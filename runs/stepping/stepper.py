@@ -20,11 +20,11 @@ from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.store import MAIN, Branch, Point, RunStore
 from dialoom.text import well_formed_value
 
-from .context import START, PlayableContext, at, one_step, open_context, steps, updates
+from .context import START, PlayableContext, build_updates, count_steps, interrupt_options, open_context, thread_config
 from .gateway import CallOverrides, NextRequest, SteppingError, SteppingGateway, reply_from_text
-from .stop import PLAYERS, Stop
+from .stop import PLAYERS_KEY, Stop
 from .tree import fork_branch, index_main
-from .values import replaced, short_text
+from .values import format_short, replace_value
 from .view import Condition, StepperView
 
 
@@ -72,13 +72,13 @@ class Stepper(StepperView):
             TrustError: If a model is code or an address that is specified only by the author of the run's file.
         """
         async with open_context(store, store.resolve(str(scenario)), policy, tell) as context:
-            yield await cls._at_head_of(context, branch)
+            yield await cls._open_branch(context, branch)
 
     @classmethod
-    async def _at_head_of(cls, context: PlayableContext, name: str) -> Stepper:
+    async def _open_branch(cls, context: PlayableContext, name: str) -> Stepper:
         branch = context.branch(name)
         context.store.ensure_trusted(named for model in branch.models.values() for named in player_references(model))
-        head = branch.head or context.latest(branch.thread) or await context.begin()
+        head = branch.head or context.latest_checkpoint(branch.thread) or await context.begin()
         stepper = cls(context, branch, head)
         await stepper.here()
         return stepper
@@ -95,11 +95,11 @@ class Stepper(StepperView):
             SteppingError: If the conversation is at its end.
             RoleError, PromptError: If a node failed; the stepper does not move.
         """
-        await self._ensure_more()
-        if changed is None and (played := await self._played_already()) is not None:
-            return await self._stand(played)
+        await self._ensure_not_at_end()
+        if changed is None and (played := await self._find_played_step()) is not None:
+            return await self._stop_at(played)
         # A step extends `main` only if the scenario is pending, and this is its last checkpoint.
-        if self.branch != MAIN or not self.context.is_pending or self._head != self._end():
+        if self.branch != MAIN or not self.context.is_pending or self._head != self._last_checkpoint():
             await self._branch_off()
         await self._play(changed or CallOverrides())
         return await self.here()
@@ -124,11 +124,11 @@ class Stepper(StepperView):
         Raises:
             SteppingError: If there are fewer steps.
         """
-        line = [point for point in self.context.line(self._head) if point.source != "fork"]
+        line = [point for point in self.context.lineage(self._head) if point.source != "fork"]
         here = max(0, len(line) - 1)
         if not 0 < count <= here:
             raise SteppingError(f"there are {here} steps before this one; give a number from 1 to {here}")
-        return await self._stand(line[here - count])
+        return await self._stop_at(line[here - count])
 
     async def forward(self, count: int = 1) -> Stop:
         """Go forward by a number of steps that this branch has already played.
@@ -136,7 +136,11 @@ class Stepper(StepperView):
         Raises:
             SteppingError: If there are fewer steps.
         """
-        line = [point for point in self.context.line(self._end()) if point.source != "fork" or point.id == self._head]
+        line = [
+            point
+            for point in self.context.lineage(self._last_checkpoint())
+            if point.source != "fork" or point.id == self._head
+        ]
         here = next((place for place, point in enumerate(line) if point.id == self._head), len(line) - 1)
         after = len(line) - 1 - here
         if not 0 < count <= after:
@@ -144,7 +148,7 @@ class Stepper(StepperView):
             raise SteppingError(
                 f"{after} steps were played after this one on {self.branch}; forward goes no further{more or ''}"
             )
-        return await self._stand(line[here + count])
+        return await self._stop_at(line[here + count])
 
     async def goto(self, checkpoint: str | int) -> Stop:
         """Go to a checkpoint of this scenario, given by its number or id, and to its branch if it is on another one.
@@ -152,8 +156,8 @@ class Stepper(StepperView):
         Raises:
             SteppingError: If there is no such checkpoint.
         """
-        self._branch, point = self.context.found(self._branch, checkpoint)
-        return await self._stand(point)
+        self._branch, point = self.context.find_checkpoint(self._branch, checkpoint)
+        return await self._stop_at(point)
 
     async def goto_where(self, condition: Condition) -> Stop:
         """Go to the first stop on this branch where a condition is met.
@@ -161,7 +165,7 @@ class Stepper(StepperView):
         Raises:
             SteppingError: If the condition is not met at any stop of this branch.
         """
-        return await self.goto((await self.first_where(condition)).number)
+        return await self.goto((await self.find_stop(condition)).number)
 
     # Changing the state and the calls
 
@@ -181,17 +185,17 @@ class Stepper(StepperView):
             raise SteppingError(
                 "the state is empty before the first step, which writes the initial values; play one step first"
             )
-        if path.partition(".")[0] == PLAYERS and self.context.has_stateful_players:
+        if path.partition(".")[0] == PLAYERS_KEY and self.context.has_stateful_players:
             raise SteppingError(
                 f"{path} cannot be set: it belongs to a player's own state, which only the player can change"
             )
-        channel, whole = replaced(self.state, path, well_formed_value(value))
+        channel, whole = replace_value(self.state, path, well_formed_value(value))
         self._ensure_settable(path, value, {channel: whole})
         await self._branch_off()
-        nodes = await self.context.nodes_before(self.context.line(self._head))
-        edit = updates(self.context.graph, {channel: whole}, nodes)
-        config = await self.context.graph.abulk_update_state(at(self._branch.thread, self._head), [edit])
-        await self._moved(str(config["configurable"]["checkpoint_id"]))
+        nodes = await self.context.nodes_before(self.context.lineage(self._head))
+        edit = build_updates(self.context.graph, {channel: whole}, nodes)
+        config = await self.context.graph.abulk_update_state(thread_config(self._branch.thread, self._head), [edit])
+        await self._move_to(str(config["configurable"]["checkpoint_id"]))
         return await self.here()
 
     async def say(self, role: str, text: str) -> Stop:
@@ -205,7 +209,7 @@ class Stepper(StepperView):
         Raises:
             SteppingError: If the next step does not call this role, or the text is not a valid reply.
         """
-        request = await self._request_of(role)
+        request = await self._find_request(role)
         reply_from_text(request.request, text)
         sample = self.context.store.branches.next_sample(self.context.work.position)
         await self._branch_off()
@@ -221,7 +225,7 @@ class Stepper(StepperView):
         Raises:
             SteppingError: If the next step does not call this role.
         """
-        request = await self._request_of(role)
+        request = await self._find_request(role)
         await self._branch_off()
         whole: list[ChatMessage] = well_formed_value([{**message} for message in messages])
         stop = await self.step(CallOverrides(messages={request.key: whole}))
@@ -246,13 +250,13 @@ class Stepper(StepperView):
         models = {**self._branch.models, role: model}
         if model == self.context.models[role].model:
             del models[role]  # the role's original model, at the address that the run states for it
-        await self._keep(replace(self._branch, models=models))
+        await self._save_branch(replace(self._branch, models=models))
 
     async def resample(self) -> int:
         """Request new samples of all replies in the following steps of this branch; return the sample number."""
         await self._branch_off()
         sample = self.context.store.branches.next_sample(self.context.work.position)
-        await self._keep(replace(self._branch, sample=sample))
+        await self._save_branch(replace(self._branch, sample=sample))
         return sample
 
     # Creating, switching and promoting branches
@@ -272,7 +276,7 @@ class Stepper(StepperView):
         Raises:
             SteppingError: If there is no such branch.
         """
-        return await Stepper._at_head_of(self.context, name)
+        return await Stepper._open_branch(self.context, name)
 
     async def promote(self) -> Outcome:
         """Make this branch's result the outcome of the scenario. Later judgements of the previous outcome are deleted.
@@ -282,7 +286,7 @@ class Stepper(StepperView):
         """
         stop = await self.here()
         if not stop.is_end:
-            end = self.context.points()[self._end()]
+            end = self.context.points()[self._last_checkpoint()]
             is_played = not await self.context.nodes_after(end)
             way = f"but at {stop.number}; go to {end.number} or" if is_played else "so it has no outcome yet;"
             raise SteppingError(f"{self.branch} is not at its end, {way} play it to its end first")
@@ -290,15 +294,15 @@ class Stepper(StepperView):
         if self.branch == self.outcome_branch == MAIN and not self.context.is_pending:
             return await self.outcome()  # `main` is already the outcome, and later judgements refer to it
         await index_main(self.context)
-        line = self.context.line(self._head)
-        calls = [call.id for call in await self.context.calls_on(line)]
+        line = self.context.lineage(self._head)
+        calls = [call.id for call in await self.context.lineage_calls(line)]
         outcome = self.context.outcome_at(stop.checkpoint, stop.state, is_end=True)
         taken = await self.context.promoted_branch(self._branch, line)
         await self.context.store.results.promote(self.context.work, taken, outcome, calls)
-        self._tell_of_later_conversations()
+        self._report_later_conversations()
         return outcome
 
-    def _tell_of_later_conversations(self) -> None:
+    def _report_later_conversations(self) -> None:
         """Report finished conversations in which a stateful player remembers the former outcome of this one."""
         store, position = self.context.store, self.context.work.position
         if any(binding.stateful for binding in self.context.models.values()) and (
@@ -317,13 +321,13 @@ class Stepper(StepperView):
             after = context.outcome({**self.state, **changed}, is_end=False)
         except Exception as error:  # any error of the recipe's code
             why = first_problem(error)[1] if isinstance(error, ValidationError) else f"{type(error).__name__}: {error}"
-            raise SteppingError(f"{path} cannot be {short_text(value)}: {why}") from error
+            raise SteppingError(f"{path} cannot be {format_short(value)}: {why}") from error
         scales = WithJudging.of(context.recipe).scales
         for each in after.judgements:
             low, high = scales.get(each.metric, (-math.inf, math.inf))
             if each not in before.judgements and each.score is not None and not low <= each.score <= high:
                 raise SteppingError(
-                    f"{path} cannot be {short_text(value)}: {each.metric} is scored from {low} to {high}"
+                    f"{path} cannot be {format_short(value)}: {each.metric} is scored from {low} to {high}"
                 )
 
         def judged_lines(outcome: Outcome, judgement: Judgement) -> list[Line] | None:
@@ -338,9 +342,9 @@ class Stepper(StepperView):
                 "before the judges, and set it there"
             )
         if before.messages and not after.messages:
-            raise SteppingError(f"{path} cannot be {short_text(value)}: no message would be left to continue from")
+            raise SteppingError(f"{path} cannot be {format_short(value)}: no message would be left to continue from")
 
-    async def _request_of(self, who: str) -> NextRequest:
+    async def _find_request(self, who: str) -> NextRequest:
         requests = await self.next_requests()
         meant = [each for each in requests if who in (each.role, each.node, each.name)]
         if len(nodes := dict.fromkeys(each.node for each in meant)) > 1:
@@ -349,7 +353,7 @@ class Stepper(StepperView):
             return meant[0]
         if who not in (*self.roles, *self.nodes):
             raise SteppingError(f"there is no such role as {who!r}; the roles are {', '.join(self.roles)}")
-        await self._ensure_more()
+        await self._ensure_not_at_end()
         roles = ", ".join(dict.fromkeys(each.role for each in requests)) or "no role"
         raise SteppingError(
             f"the next step calls {roles}, not {who!r}; 'back' leads to earlier steps, and 'until {who}' plays on "
@@ -358,11 +362,11 @@ class Stepper(StepperView):
 
     # Playing steps
 
-    async def _ensure_more(self) -> None:
+    async def _ensure_not_at_end(self) -> None:
         if not await self.context.nodes_after(self.context.points()[self._head]):
             raise SteppingError(f"{self.branch} has no further steps; go back first")
 
-    async def _played_already(self) -> Point | None:
+    async def _find_played_step(self) -> Point | None:
         """Return the next checkpoint if this branch has already played the step in the same way; else `None`."""
         points, befores, after = self.context.points(), {self._head}, list[Point]()
         for point in points.values():
@@ -372,11 +376,11 @@ class Stepper(StepperView):
                 elif point.source == "loop":
                     after.append(point)
         for point in reversed(after):
-            if self.branch == MAIN or await self._is_as_now(point):
+            if self.branch == MAIN or await self._would_repeat(point):
                 return point
         return None
 
-    async def _is_as_now(self, point: Point) -> bool:
+    async def _would_repeat(self, point: Point) -> bool:
         """Return whether repeating a step would make the same calls: no model, request or sample has changed."""
         context, branch = self.context, self._branch
         if context.store.branches.calls_of(context.work.position, point.id) is None:
@@ -387,7 +391,7 @@ class Stepper(StepperView):
             and call.model != WRITTEN_BY_PERSON
             and not call.is_edited
             and branch.sample in (call.sample, context.main().sample)
-            for call in await context.calls(context.line(point.id))
+            for call in await context.step_calls(context.lineage(point.id))
         )
 
     async def _branch_off(self, exchanged: Collection[str] = ()) -> None:
@@ -421,41 +425,41 @@ class Stepper(StepperView):
         context.ensure_unchanged()
         changed = replace(changed, models=context.bindings(branch))
         gateway = SteppingGateway(context.gateway, context.store.ledger, changed)
-        is_last = context.latest(branch.thread) == self._head
+        is_last = context.latest_checkpoint(branch.thread) == self._head
         coming = await context.nodes_after(context.points()[self._head])
-        line = context.line(self._head)
-        stage = context.stage(gateway, branch, steps(line))
-        config = at(branch.thread, None if is_last else self._head)
+        line = context.lineage(self._head)
+        stage = context.stage(gateway, branch, count_steps(line))
+        config = thread_config(branch.thread, None if is_last else self._head)
         is_main = branch.name == MAIN
         if not is_main:
             # The partial writes of an interrupted step are dropped, because they may come from other models or another
             # sample.
             await context.store.branches.drop_writes(branch.thread, self._head)
-        made = [call.key for call in await context.calls_on(line)] if context.has_stateful_players else []
+        made = [call.key for call in await context.lineage_calls(line)] if context.has_stateful_players else []
         context.store.queue.begin(context.work, None if is_main else branch.name, made)
         try:
-            await context.graph.ainvoke(None, config, context=stage, durability="sync", **one_step(coming))
+            await context.graph.ainvoke(None, config, context=stage, durability="sync", **interrupt_options(coming))
         finally:
             context.store.queue.end(context.work)
             context.forget(self._head)  # an interrupted step leaves partial writes there
-        latest = context.latest(branch.thread)
+        latest = context.latest_checkpoint(branch.thread)
         assert latest is not None
         if not is_main:
-            await context.store.branches.keep_calls(context.work.position, {latest: gateway.made()})
-        await self._moved(latest)
+            await context.store.branches.keep_calls(context.work.position, {latest: gateway.list_calls()})
+        await self._move_to(latest)
         if is_main and not await context.nodes_after(context.points()[latest]):
             await context.store.results.finish(context.work, await self.outcome())
 
-    async def _stand(self, point: Point) -> Stop:
-        await self._moved(point.id)
+    async def _stop_at(self, point: Point) -> Stop:
+        await self._move_to(point.id)
         return await self.here()
 
-    async def _moved(self, head: str) -> None:
+    async def _move_to(self, head: str) -> None:
         self._head = head
         if self.branch != MAIN:
             # The branch is reloaded, because another stepper may have changed a model on it.
-            await self._keep(replace(self.context.branch(self.branch), head=head))
+            await self._save_branch(replace(self.context.branch(self.branch), head=head))
 
-    async def _keep(self, branch: Branch) -> None:
+    async def _save_branch(self, branch: Branch) -> None:
         self._branch = branch
         await self.context.store.branches.keep(self.context.work.position, branch)

@@ -18,10 +18,10 @@ from dialoom.grouping import grouped
 from dialoom.prompts.messages import format_call
 from dialoom.runs.store.branches import MadeCall, StepCall
 
-from .values import extended_path, plain
+from .values import extend_path, to_plain
 
 _ELLIPSIS = "..."
-_BEFORE_CHANGE = 12
+_CONTEXT_CHARACTERS = 12
 """The number of equal characters that are shown before the first difference of two long texts."""
 
 
@@ -29,7 +29,7 @@ class _Absent(enum.Enum):
     ABSENT = enum.auto()
 
 
-PLAYERS = "players"
+PLAYERS_KEY = "players"
 """The key of the stateful players' states, by role, in a stop's state; the other keys are the graph's channels."""
 
 ABSENT: Final = _Absent.ABSENT
@@ -52,12 +52,12 @@ class Change:
     after: Any
 
 
-def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+def compute_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
     """Return the differences between two states, one per path; states that are equal by `==` have none."""
-    return list(_in_mapping(before, after, ""))
+    return list(_iter_mapping_changes(before, after, ""))
 
 
-def change_text(change: Change, width: int | None = 100) -> str:
+def format_change(change: Change, width: int | None = 100) -> str:
     """Format a change as one line: `turns: 1 -> 2`, `+ messages[2] user: Hello`, `- open[1] "r"`.
 
     Args:
@@ -65,28 +65,28 @@ def change_text(change: Change, width: int | None = 100) -> str:
         width: Maximum number of columns, at least 1; `None` for no limit.
     """
     if change.before is ABSENT:
-        return cut(f"+ {change.path} {_text(change.after)}", width)
+        return truncate(f"+ {change.path} {_format_value(change.after)}", width)
     if change.after is ABSENT:
-        return cut(f"- {change.path} {_text(change.before)}", width)
-    old, new = _text(change.before), _text(change.after)
+        return truncate(f"- {change.path} {_format_value(change.before)}", width)
+    old, new = _format_value(change.before), _format_value(change.after)
     head, arrow = f"{change.path}: ", " -> "
     if width is None or (room := width - cell_len(head) - cell_len(arrow)) >= cell_len(old) + cell_len(new):
         return f"{head}{old}{arrow}{new}"
-    old, new = _from_difference(old, new, room // 2)
+    old, new = _cut_common_prefix(old, new, room // 2)
     left = max(room // 2, room - cell_len(new))
-    old = cut(old, left)
-    return cut(f"{head}{old}{arrow}{cut(new, room - cell_len(old))}", width)
+    old = truncate(old, left)
+    return truncate(f"{head}{old}{arrow}{truncate(new, room - cell_len(old))}", width)
 
 
-def _differences(before: Any, after: Any, path: str) -> Iterator[Change]:
+def _iter_changes(before: Any, after: Any, path: str) -> Iterator[Change]:
     if before is not ABSENT and after is not ABSENT and before == after:
         return
     if isinstance(before, BaseMessage) and isinstance(after, BaseMessage) and before.id == after.id:
-        yield from _in_mapping(before.model_dump(), after.model_dump(), path)
+        yield from _iter_mapping_changes(before.model_dump(), after.model_dump(), path)
     elif isinstance(before, Mapping) and isinstance(after, Mapping):
-        yield from _in_mapping(before, after, path)
+        yield from _iter_mapping_changes(before, after, path)
     elif _is_list(after) and (_is_list(before) or (before is ABSENT and after)):
-        yield from _in_list([] if before is ABSENT else before, after, path)
+        yield from _iter_list_changes([] if before is ABSENT else before, after, path)
     else:
         yield Change(path, before, after)
 
@@ -95,60 +95,62 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, list | tuple)
 
 
-def _in_mapping(before: Mapping[Any, Any], after: Mapping[Any, Any], path: str) -> Iterator[Change]:
+def _iter_mapping_changes(before: Mapping[Any, Any], after: Mapping[Any, Any], path: str) -> Iterator[Change]:
     for key in [*before, *(key for key in after if key not in before)]:
-        yield from _differences(before.get(key, ABSENT), after.get(key, ABSENT), extended_path(path, str(key)))
+        yield from _iter_changes(before.get(key, ABSENT), after.get(key, ABSENT), extend_path(path, str(key)))
 
 
-def _in_list(before: Sequence[Any], after: Sequence[Any], path: str) -> Iterator[Change]:
+def _iter_list_changes(before: Sequence[Any], after: Sequence[Any], path: str) -> Iterator[Change]:
     """Yield the differences between two lists: items between the common prefix and suffix are compared one by one."""
     shorter = min(len(before), len(after))
-    start = _shared(before, after, shorter)
-    end = _shared(before[::-1], after[::-1], shorter - start)
+    start = _count_common_prefix(before, after, shorter)
+    end = _count_common_prefix(before[::-1], after[::-1], shorter - start)
     old, new = before[start : len(before) - end], after[start : len(after) - end]
     for index in range(max(len(old), len(new))):
-        yield from _differences(
+        yield from _iter_changes(
             old[index] if index < len(old) else ABSENT,
             new[index] if index < len(new) else ABSENT,
-            extended_path(path, start + index),
+            extend_path(path, start + index),
         )
 
 
-def _shared(one: Sequence[Any], other: Sequence[Any], most: int) -> int:
+def _count_common_prefix(one: Sequence[Any], other: Sequence[Any], limit: int) -> int:
     """Return the length of the common prefix of two sequences, up to a maximum."""
-    pairs = zip(one[:most], other[:most], strict=True)
+    pairs = zip(one[:limit], other[:limit], strict=True)
     return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1] or pair[0] == pair[1], pairs))
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Format a value on one line; a message's text is shown without quotes."""
     if isinstance(value, BaseMessage):
-        shown = plain(value)
+        shown = to_plain(value)
         content = shown["content"]
-        text = _flat(content) if isinstance(content, str) else _text(content)
-        called = (f"calls {_flat(format_call(call))}" for call in calls_of(value))
+        text = _flatten_text(content) if isinstance(content, str) else _format_value(content)
+        called = (f"calls {_flatten_text(format_call(call))}" for call in calls_of(value))
         return f"{shown['role']}: {' '.join([*filter(None, [text]), *called])}"
-    return json.dumps(_flat(plain(value)), ensure_ascii=False)
+    return json.dumps(_flatten_text(to_plain(value)), ensure_ascii=False)
 
 
-def _flat(value: Any) -> Any:
+def _flatten_text(value: Any) -> Any:
     """Return a value with line breaks and control characters removed from its strings."""
     if isinstance(value, str):
         return " ".join("".join(each if each.isprintable() else " " for each in value).split())
     if isinstance(value, list):
-        return [_flat(each) for each in value]
-    return {_flat(key): _flat(each) for key, each in value.items()} if isinstance(value, dict) else value
+        return [_flatten_text(each) for each in value]
+    return (
+        {_flatten_text(key): _flatten_text(each) for key, each in value.items()} if isinstance(value, dict) else value
+    )
 
 
-def _from_difference(old: str, new: str, room: int) -> tuple[str, str]:
+def _cut_common_prefix(old: str, new: str, room: int) -> tuple[str, str]:
     """Shorten two long texts so that both begin shortly before their first difference."""
-    shared = _shared(old, new, min(len(old), len(new))) - _BEFORE_CHANGE
+    shared = _count_common_prefix(old, new, min(len(old), len(new))) - _CONTEXT_CHARACTERS
     if shared <= len(_ELLIPSIS) or max(cell_len(old), cell_len(new)) <= room:
         return old, new
     return _ELLIPSIS + old[shared:], _ELLIPSIS + new[shared:]
 
 
-def cut(text: str, width: int | None) -> str:
+def truncate(text: str, width: int | None) -> str:
     """Truncate a line to a number of columns; `None` for no limit."""
     if width is None or cell_len(text) <= width:
         return text
@@ -229,7 +231,7 @@ class Stop:
     def title(self) -> str:
         """Return which nodes ran, or what else led to the checkpoint."""
         what = {"edit": "the state was edited", "input": "the input", "fork": "rewound to"}.get(self.kind, "")
-        ran = named(self.ran)
+        ran = format_nodes(self.ran)
         return f"{ran} ran" if ran else what or "nothing has been played yet"
 
     @property
@@ -243,32 +245,32 @@ class Stop:
         return Cost.of(self.calls)
 
 
-_NODES = 3
+_MAX_LISTED_NODES = 3
 """The maximum number of nodes that are listed for one step."""
 
 
-def label(stop: Stop) -> str:
+def format_label(stop: Stop) -> str:
     """Format a stop as one line: the nodes that ran, and the first change."""
-    what = "edit" if stop.kind == "edit" else named(stop.ran)
+    what = "edit" if stop.kind == "edit" else format_nodes(stop.ran)
     if not what:
         return "the input" if stop.kind == "input" else "the beginning"
     change = next((each for each in stop.changes if each.after is not ABSENT), None)
     if change is None:
         return what
     if isinstance(change.after, BaseMessage) and change.before is ABSENT:
-        return f"{what}: {' '.join(str(plain(change.after)['content']).split())}"
-    return f"{what}: {change_text(change, None)}"
+        return f"{what}: {' '.join(str(to_plain(change.after)['content']).split())}"
+    return f"{what}: {format_change(change, None)}"
 
 
-def named(nodes: Sequence[str]) -> str:
+def format_nodes(nodes: Sequence[str]) -> str:
     """Format the names of nodes that ran together; if there are many, only the first one and the number of others."""
     shown = [node for node in nodes if not node.startswith("__")]
-    if len(shown) > _NODES:
+    if len(shown) > _MAX_LISTED_NODES:
         return f"{shown[0]} and {len(shown) - 1} more"
     return ", ".join(shown)
 
 
-def cost_text(cost: Cost) -> str:
+def format_cost(cost: Cost) -> str:
     """Format a cost, with its number of tokens."""
     tokens = "tokens unknown" if cost.tokens is None else f"{cost.tokens:,} tokens"
     dollars = "price unknown" if cost.dollars is None else f"${cost.dollars:,.4f}"

@@ -18,10 +18,10 @@ from dialoom.runs.store import MAIN, Branch, Point, RunFile
 from dialoom.runs.store.corruption import reading
 from dialoom.settings import OwnPlayer
 
-from .context import START, ScenarioContext, at, one_step, open_read_only, steps
+from .context import START, ScenarioContext, count_steps, interrupt_options, open_read_only, thread_config
 from .gateway import NextRequest, NotSentError, RecordingGateway, SteppingError
-from .stop import PLAYERS, Stop, changes
-from .values import plain
+from .stop import PLAYERS_KEY, Stop, compute_changes
+from .values import to_plain
 
 _COUNTER = re.compile(r"(\w+)\s+(\d+)")
 
@@ -93,7 +93,7 @@ class Condition:
             word, least = counter[1], int(counter[2])
             return cls(text, lambda at: at.counts.get(word, 0) >= least)
         try:
-            return cls(text, _expression(text, channels))
+            return cls(text, _compile_expression(text, channels))
         except TemplateError as error:
             counters = ", ".join(f"{word} N" for word in counted) or "none here"
             raise ConditionError(
@@ -106,7 +106,7 @@ class Condition:
         return self.text
 
 
-def _expression(text: str, channels: Collection[str]) -> Callable[[Position], bool]:
+def _compile_expression(text: str, channels: Collection[str]) -> Callable[[Position], bool]:
     """Return a function that tests an expression; raise `TemplateError` if it is invalid or does not use the state."""
     value, names = compile_expression(text)
     if not names:
@@ -117,7 +117,7 @@ def _expression(text: str, channels: Collection[str]) -> Callable[[Position], bo
     def holds(at: Position) -> bool:
         later = {name: UndefinedName(name=name, exc=NotYetError) for name in channels}
         try:
-            return bool(value({**later, **plain(at.state)}))
+            return bool(value({**later, **to_plain(at.state)}))
         except NotYetError:
             return False
         except Exception as error:  # any error is caused by the expression
@@ -180,7 +180,7 @@ class StepperView:
 
     async def here(self) -> Stop:
         """Return the current stop."""
-        return await self._stop(self.context.line(self._head))
+        return await self._build_stop(self.context.lineage(self._head))
 
     @property
     def state(self) -> dict[str, Any]:
@@ -194,13 +194,13 @@ class StepperView:
 
     async def stops(self) -> list[Stop]:
         """Return every stop from the beginning of this branch to here."""
-        line = self.context.line(self._head)
-        return [await self._stop(line[:end]) for end in range(1, len(line) + 1)]
+        line = self.context.lineage(self._head)
+        return [await self._build_stop(line[:end]) for end in range(1, len(line) + 1)]
 
-    async def path(self) -> list[Stop]:
+    async def bare_stops(self) -> list[Stop]:
         """Return the same stops as `stops`, without calls, counts, reasons, faults and transcripts, which take time."""
-        line = self.context.line(self._head)
-        return [await self._reached(line[max(end - 2, 0) : end]) for end in range(1, len(line) + 1)]
+        line = self.context.lineage(self._head)
+        return [await self._build_bare_stop(line[max(end - 2, 0) : end]) for end in range(1, len(line) + 1)]
 
     @property
     def is_pending(self) -> bool:
@@ -215,7 +215,9 @@ class StepperView:
     async def history(self) -> list[HistoryEntry]:
         """Return every checkpoint of the scenario, on all branches, in the order of creation."""
         points = self.context.points()
-        heads = grouped((each.head or self.context.latest(each.thread), each.name) for each in self.branches())
+        heads = grouped(
+            (each.head or self.context.latest_checkpoint(each.thread), each.name) for each in self.branches()
+        )
         found = []
         for point in points.values():
             if point.source == "fork" and point.id not in heads and point.id != self._head:
@@ -224,7 +226,7 @@ class StepperView:
             while parent is not None and parent in points and points[parent].source == "fork":
                 parent = points[parent].parent
             before = () if point.parent is None else (points[point.parent],)
-            stop = await self._reached((*before, point))
+            stop = await self._build_bare_stop((*before, point))
             number = points[parent].number if parent in points else None
             found.append(HistoryEntry(point.number, number, stop, tuple(heads.get(point.id, ()))))
         return found
@@ -239,13 +241,13 @@ class StepperView:
 
     async def next_requests(self) -> list[NextRequest]:
         """Return the first requests of each node in the next step, without sending or storing anything."""
-        line = self.context.line(self._head)
+        line = self.context.lineage(self._head)
         coming = await self.context.nodes_after(line[-1])
         gateway = RecordingGateway(self.context.bindings(self._branch))
-        stage = replace(self.context.stage(gateway, self._branch, steps(line)), tell=lambda _text: None)
-        config = at(self._branch.thread, self._head)
+        stage = replace(self.context.stage(gateway, self._branch, count_steps(line)), tell=lambda _text: None)
+        config = thread_config(self._branch.thread, self._head)
         with suppress(NotSentError):
-            await self.context.scratch.ainvoke(None, config, context=stage, **one_step(coming))
+            await self.context.scratch.ainvoke(None, config, context=stage, **interrupt_options(coming))
         return gateway.requests()
 
     async def meets(self, conditions: Sequence[Condition], stop: Stop) -> bool:
@@ -266,17 +268,17 @@ class StepperView:
         counts = WithProgress.of(self.context.recipe).counted(self.context.recipe.initial(self.context.work.scenario))
         return Condition.parse(text, self.nodes, self.roles, counts, self.context.graph.stream_channels_list)
 
-    async def first_where(self, condition: Condition) -> Stop:
+    async def find_stop(self, condition: Condition) -> Stop:
         """Return the first stop on this branch where a condition is met.
 
         Raises:
             SteppingError: If the condition is not met at any stop of this branch.
         """
-        line = self.context.line(self._end())
+        line = self.context.lineage(self._last_checkpoint())
         for end in range(1, len(line) + 1):
             there = StepperView(self.context, self._branch, line[end - 1].id)
-            stop = await self._reached(line[max(end - 2, 0) : end])
-            stop = replace(stop, counts=self.context.counted(stop.state))
+            stop = await self._build_bare_stop(line[max(end - 2, 0) : end])
+            stop = replace(stop, counts=self.context.count_progress(stop.state))
             if await there.meets([condition], stop):
                 return await there.here()
         counts = "".join(f", {word} {count}" for word, count in stop.counts.items())
@@ -284,26 +286,26 @@ class StepperView:
             f"{condition} is not met anywhere on {self.branch}; its last checkpoint is {stop.number}{counts}"
         )
 
-    async def _stop(self, line: Sequence[Point]) -> Stop:
-        context, reached = self.context, await self._reached(line)
+    async def _build_stop(self, line: Sequence[Point]) -> Stop:
+        context, reached = self.context, await self._build_bare_stop(line)
         if context.has_stateful_players:
-            calls, earlier_calls = await context.calls_on(line), await context.calls_on(line[:-1])
+            calls, earlier_calls = await context.lineage_calls(line), await context.lineage_calls(line[:-1])
             after, before = await context.player_states(calls), await context.player_states(earlier_calls)
-            state = context.states[line[-1].id] = {**reached.state, PLAYERS: after}
-            found = [*reached.changes, *changes({PLAYERS: before}, {PLAYERS: after})]
+            state = context.states[line[-1].id] = {**reached.state, PLAYERS_KEY: after}
+            found = [*reached.changes, *compute_changes({PLAYERS_KEY: before}, {PLAYERS_KEY: after})]
             reached = replace(reached, state=state, changes=found)
         with reading(context.store.path, context.recipe.name):
             outcome = context.outcome_at(reached.checkpoint, reached.state, reached.is_end)
             return replace(
                 reached,
-                why=context.why(await context.nodes_before(line), reached.next),
-                calls=context.store.branches.with_texts(await context.calls(line)),
-                counts=context.counted(reached.state),
+                why=context.explain(await context.nodes_before(line), reached.next),
+                calls=context.store.branches.with_texts(await context.step_calls(line)),
+                counts=context.count_progress(reached.state),
                 faults=outcome.faults or (),
                 transcript=context.transcript(outcome),
             )
 
-    async def _reached(self, line: Sequence[Point]) -> Stop:
+    async def _build_bare_stop(self, line: Sequence[Point]) -> Stop:
         """Return a stop without its calls and its outcome, which take time to compute; its parent is enough as line."""
         context, point = self.context, line[-1]
         snapshot = await context.snapshot(point)
@@ -318,13 +320,13 @@ class StepperView:
             ran=ran,
             next=await context.nodes_after(point),
             why={},
-            changes=changes(before, state),
+            changes=compute_changes(before, state),
             calls=(),
             counts={},
             state=state,
         )
 
-    def _end(self) -> str:
+    def _last_checkpoint(self) -> str:
         """Return the newest checkpoint of this branch that descends from the current one, or the current one itself."""
         points, ends = self.context.points(), {self._head}
         for point in points.values():
@@ -371,15 +373,15 @@ class ReadOnlyStepper(StepperView):
             TrustError: If a model is code or an address that is specified only by the author of the run's file.
         """
         async with open_read_only(run, run.resolve(str(scenario)), players) as context:
-            yield await cls._of(context, branch, checkpoint)
+            yield await cls._open(context, branch, checkpoint)
 
     async def at(self, branch: str, checkpoint: str | int | None = None) -> ReadOnlyStepper:
         """Return a view of another branch or checkpoint of the same scenario, given as in `open`."""
-        return await ReadOnlyStepper._of(self.context, branch, checkpoint)
+        return await ReadOnlyStepper._open(self.context, branch, checkpoint)
 
-    def numbers(self) -> list[int]:
+    def checkpoint_numbers(self) -> list[int]:
         """Return the numbers of this branch's checkpoints from its beginning to its end."""
-        return [point.number for point in self.context.line(self._end()) if point.source != "fork"]
+        return [point.number for point in self.context.lineage(self._last_checkpoint()) if point.source != "fork"]
 
     def number_before(self, step: int) -> int:
         """Return the number of this branch's checkpoint from which the step to a checkpoint was played.
@@ -390,20 +392,20 @@ class ReadOnlyStepper(StepperView):
         Raises:
             SteppingError: If this branch has no such step.
         """
-        line = self.context.line(self._end())
-        found = [point.number for end, point in enumerate(line, start=1) if steps(line[:end]) == step]
+        line = self.context.lineage(self._last_checkpoint())
+        found = [point.number for end, point in enumerate(line, start=1) if count_steps(line[:end]) == step]
         if not found:
-            raise SteppingError(f"{self.branch} has no step {step}; it has {steps(line)}")
+            raise SteppingError(f"{self.branch} has no step {step}; it has {count_steps(line)}")
         return found[-1]
 
     @classmethod
-    async def _of(cls, context: ScenarioContext, name: str, checkpoint: str | int | None) -> ReadOnlyStepper:
+    async def _open(cls, context: ScenarioContext, name: str, checkpoint: str | int | None) -> ReadOnlyStepper:
         branch = context.branch(name)
-        head = branch.head or context.latest(branch.thread)
+        head = branch.head or context.latest_checkpoint(branch.thread)
         if head is None:
             raise NotBegunError(f"{context.work.scenario.id} has not begun yet")
         if checkpoint is not None:
-            branch, point = context.found(branch, checkpoint)
+            branch, point = context.find_checkpoint(branch, checkpoint)
             head = point.id
         stepper = cls(context, branch, head)
         await stepper.here()

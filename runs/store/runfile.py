@@ -20,8 +20,8 @@ from dialoom.grouping import grouped
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import MAX_ASKS
 from dialoom.runs.configuration.config import RunConfig
-from dialoom.runs.configuration.recipes import check_same, in_folder, load_recipe
-from dialoom.runs.configuration.trust import Reference, Trust, recipe_references, remember, remembered
+from dialoom.runs.configuration.recipes import check_same_recipe, find_in_folders, load_recipe
+from dialoom.runs.configuration.trust import Reference, Trust, load_remembered, recipe_references, remember
 from dialoom.runs.errors import StoreError
 from dialoom.runs.store.episodes import PromotedBranch, RecordedEpisode
 
@@ -71,7 +71,7 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
             self.queue = WorkQueue(self._reader, self, self._bookings)
             self.branches = BranchReader(self._reader)
             if recipe is not None and (stored := self._find("recipe")) is not None:
-                check_same(stored, recipe)
+                check_same_recipe(stored, recipe)
             opened.pop_all()  # from now on, `close` closes it
 
     def __enter__(self) -> Self:
@@ -132,7 +132,7 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
     @property
     def located_recipe(self) -> str | None:
         """The recipe's name or, for a recipe in a file, its absolute path; `None` if the file does not exist."""
-        return in_folder(self.config.recipe, self._recipe_folders)
+        return find_in_folders(self.config.recipe, self._recipe_folders)
 
     @property
     def _recipe_folders(self) -> list[Path]:
@@ -170,7 +170,7 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
 
     def already_trusted(self, named: Iterable[Reference]) -> list[Reference]:
         """Return the references that this user has trusted for this run on this machine."""
-        marks = remembered(self._find("id"))
+        marks = load_remembered(self._find("id"))
         return [each for each in named if each.mark in marks]
 
     def remember(self) -> None:

@@ -16,7 +16,7 @@ from dialoom.graphs import Outcome, Recipe
 from dialoom.graphs.recipe import Review
 from dialoom.roles import ModelBinding
 from dialoom.roles.gateway.budget import Spend
-from dialoom.runs.configuration.recipes import OBJECT
+from dialoom.runs.configuration.recipes import OBJECT_PREFIX
 from dialoom.runs.control import Event, ScenarioDone, ScenarioFailed, Stopping, StopRule, Worked
 from dialoom.runs.engine import WorkList, record_skipped
 from dialoom.runs.errors import Fault, StoreError
@@ -195,7 +195,7 @@ class WorkerPool:
             judging=judging,
             is_repeated=isinstance(first, JudgeWork) and first.is_repeated,
             models=self._models,
-            recipe=self._store.recipe if self._store.config.recipe.startswith(OBJECT) else None,
+            recipe=self._store.recipe if self._store.config.recipe.startswith(OBJECT_PREFIX) else None,
             is_review=isinstance(self._recipe, Review),
             policy=self._policy.with_settings(cache=None, workers=None, ray=None),
             has_cache=self._policy.cache is not None,

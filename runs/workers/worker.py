@@ -17,7 +17,7 @@ from dialoom.graphs.judge import Graph
 from dialoom.graphs.recipe import Review
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.roles.gateway.wire import RejectedForms
-from dialoom.runs.configuration.recipe_checks import graph_of
+from dialoom.runs.configuration.recipe_checks import build_graph
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.control import Event, ScenarioDone, ScenarioFailed
 from dialoom.runs.engine import Engine
@@ -184,7 +184,7 @@ class Worker:
 
     def _build_graph(self, recipe: Recipe) -> Graph:
         if self._config.judging is None:
-            return graph_of(recipe, self._store.config.options)
+            return build_graph(recipe, self._store.config.options)
         graph = WithJudging.of(recipe).judging()
         assert graph is not None, "checked before any worker was started"
         return graph

@@ -20,7 +20,7 @@ from dialoom import DialoomError, Stepper
 from dialoom.cli.stepping.editing import as_messages, as_text
 from dialoom.graphs.conversation import calls_of, lines, to_messages
 from dialoom.runs.stepping import case_of, replay
-from dialoom.runs.stepping.values import plain
+from dialoom.runs.stepping.values import to_plain
 from dialoom.runs.store import RunFile
 from tests.conftest import ROOT, Command, MadeOnce
 from tests.runs.stepping.played import stepping
@@ -159,7 +159,7 @@ def test_request_with_calls_is_edited_and_sent(made: Path) -> None:
         assert stop.calls[0].is_edited and stop.calls[0].messages[2] == asked.request.messages[2]
         await stepper.goto(3)
         await stepper.edit("messages[1].content", '{"jars": 0}')
-        whole = plain(stepper.state["messages"])
+        whole = to_plain(stepper.state["messages"])
         assert whole[0]["tool_calls"] and whole[1]["tool_call_id"] == whole[0]["tool_calls"][0]["id"]
         await stepper.edit("messages", whole)
         assert calls_of(stepper.state["messages"][0])[0]["name"] == "count_jars"

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from dialoom.graphs import Judgement
 from dialoom.runs.stepping import Cost, Difference, Stop
-from dialoom.runs.stepping.stop import cost_text, cut, label, named
+from dialoom.runs.stepping.stop import format_cost, format_label, format_nodes, truncate
 from dialoom.runs.stepping.tree import SpokenLine, TreeNode, draw_tree
 from dialoom.runs.stepping.view import HistoryEntry
 from dialoom.runs.store.branches import Branch
@@ -57,7 +57,9 @@ class _Tree:
         """Yield a line for each checkpoint, and the lines that connect them."""
         bare = [cell_len(line) - 1 for line in self._drawn([_PLACE] * len(self.nodes)) if _PLACE in line]
         rooms = [max(_LEAST, options.max_width - taken) for taken in bare]
-        for line in self._drawn([cut(label(each.stop), room) for each, room in zip(self.nodes, rooms, strict=True)]):
+        for line in self._drawn(
+            [truncate(format_label(each.stop), room) for each, room in zip(self.nodes, rooms, strict=True)]
+        ):
             yield Text(line, no_wrap=True, overflow="ellipsis")
 
     def _drawn(self, labels: Sequence[str]) -> list[str]:
@@ -76,7 +78,7 @@ def forks_answer(branches: Iterable[tuple[Branch, Stop]], here: str, taken: str 
     table = RichTable("", "branch", "from", "at", "next", "sample", "models", box=None, header_style="dim")
     data = []
     for branch, stop in branches:
-        end = "the end" if stop.is_end else named(stop.next)
+        end = "the end" if stop.is_end else format_nodes(stop.next)
         models = ", ".join(f"{role}={model}" for role, model in branch.models.items())
         name = branch.name + (" (the outcome)" if branch.name == taken else "")
         mark = "@" if branch.name == here else ""
@@ -106,13 +108,13 @@ def diff_answer(difference: Difference) -> Answer:
     _add_rows(table, pairs, "line")
     words = [(_judged(*each[:2]), _judged(each[0], each[2]), each[1] == each[2]) for each in difference.judgements]
     _add_rows(table, words, "judgement")
-    table.add_row(*(Text(f"since the fork: {cost_text(cost)}", style="dim") for cost in difference.costs))
+    table.add_row(*(Text(f"since the fork: {format_cost(cost)}", style="dim") for cost in difference.costs))
     stands = " and ".join(
         f"{name} at {number}{', its end' if is_end else ''}"
-        for name, (number, is_end) in zip(difference.names, difference.stands, strict=True)
+        for name, (number, is_end) in zip(difference.names, difference.positions, strict=True)
     )
     shared = f"{difference.shared} {'step' if difference.shared == 1 else 'steps'} in common"
-    return Answer(_difference_data(difference), [Text(f"{stands}; {shared} ({cost_text(difference.before)})"), table])
+    return Answer(_difference_data(difference), [Text(f"{stands}; {shared} ({format_cost(difference.before)})"), table])
 
 
 def _add_rows(table: RichTable, rows: Iterable[tuple[RenderableType, RenderableType, bool]], noun: str) -> None:

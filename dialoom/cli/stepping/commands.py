@@ -10,8 +10,8 @@ from pathlib import Path
 from rich.text import Text
 
 from dialoom.runs.stepping import Condition, Stepper, SteppingError, Stop, case_of, diff, write_case
-from dialoom.runs.stepping.stop import cut, label
-from dialoom.runs.stepping.values import parsed_value, split_path, value_at
+from dialoom.runs.stepping.stop import format_label, truncate
+from dialoom.runs.stepping.values import get_value, parse_value, split_path
 from dialoom.runs.store.branches import MAIN
 
 from . import branch_views, views
@@ -102,8 +102,8 @@ class CommandInterpreter:
 
 
 def _passed(stop: Stop) -> Answer:
-    line = f"  {stop.number:>4} {label(stop)}"
-    return Answer({"number": stop.number, "ran": list(stop.ran)}, [Fitted(lambda room: cut(line, room), "dim")])
+    line = f"  {stop.number:>4} {format_label(stop)}"
+    return Answer({"number": stop.number, "ran": list(stop.ran)}, [Fitted(lambda room: truncate(line, room), "dim")])
 
 
 def _after(answer: Answer, passed: Sequence[Stop]) -> Answer:
@@ -151,14 +151,14 @@ async def _history(interpreter: CommandInterpreter, _rest: str) -> Answer:
 
 
 async def _state(interpreter: CommandInterpreter, rest: str) -> Answer:
-    return views.state_answer(rest, value_at(interpreter.stepper.state, rest))
+    return views.state_answer(rest, get_value(interpreter.stepper.state, rest))
 
 
 async def _set(interpreter: CommandInterpreter, rest: str) -> Stop:
     path, text = split_path(rest)
     if not text:
         raise SteppingError("set takes a path and a value: set turns 2, set messages[1].content Hello")
-    return await interpreter.stepper.edit(path, parsed_value(text))
+    return await interpreter.stepper.edit(path, parse_value(text))
 
 
 async def _say(interpreter: CommandInterpreter, rest: str) -> Stop:

@@ -19,9 +19,9 @@ from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.prompts.messages import format_call, get_tool_name
 from dialoom.roles.gateway.calls import WRITTEN_BY_PERSON
 from dialoom.runs.stepping import Cost, NextRequest, Stop
-from dialoom.runs.stepping.stop import ABSENT, Change, change_text, cost_text, cut
+from dialoom.runs.stepping.stop import ABSENT, Change, format_change, format_cost, truncate
 from dialoom.runs.stepping.tree import SpokenLine, transcript_lines
-from dialoom.runs.stepping.values import plain
+from dialoom.runs.stepping.values import to_plain
 from dialoom.runs.store import StepCall
 
 _LINES = 4
@@ -127,7 +127,7 @@ def stop_data(stop: Stop, parsed: Mapping[int, Any]) -> dict[str, Any]:
         "next": list(stop.next),
         "why": dict(stop.why),
         "counts": dict(stop.counts),
-        "changes": [{"path": each.path, "line": change_text(each, None)} for each in stop.changes],
+        "changes": [{"path": each.path, "line": format_change(each, None)} for each in stop.changes],
         "calls": [call_data(call, parsed.get(call.id)) for call in stop.calls],
         "transcript": [{"role": role, "content": content} for role, content in transcript_lines(stop.transcript)],
         "faults": [each.model_dump() for each in stop.faults],
@@ -196,7 +196,7 @@ def transcript_answer(transcript: Sequence[Line] | Outline, faults: Sequence[Dia
 
 def state_answer(path: str, value: Any) -> Answer:
     """Return an answer with a value of the state."""
-    known = plain(value)
+    known = to_plain(value)
     text = known if isinstance(known, str) else json.dumps(known, ensure_ascii=False, indent=2)
     return Answer({"path": path, "value": known}, [Text(text)])
 
@@ -242,13 +242,13 @@ def _calls(calls: Sequence[StepCall], parsed: Mapping[int, Any], is_full: bool) 
     if is_full or len(calls) < 2:
         return [_call(call, parsed.get(call.id), is_full) for call in calls]
     lines: list[RenderableType] = [_in_a_line(call, parsed.get(call.id)) for call in calls]
-    return [*lines, Text(f"{cost_text(Cost.of(calls))}: 'calls' shows them in full", style="dim")]
+    return [*lines, Text(f"{format_cost(Cost.of(calls))}: 'calls' shows them in full", style="dim")]
 
 
 def _in_a_line(call: StepCall, parsed: Any) -> Fitted:
     content = _with_calls(call.reply or "", call.tool_calls) if parsed is None else parsed
     answer = ", ".join(" ".join(line.split()) for line in _understood(content).plain.splitlines() if line.strip())
-    return Fitted(lambda room: cut(f"{call.node}: {answer}", room), COLOURS.get(call.role, "magenta"))
+    return Fitted(lambda room: truncate(f"{call.node}: {answer}", room), COLOURS.get(call.role, "magenta"))
 
 
 def _call(call: StepCall, parsed: Any, is_full: bool) -> Group:
@@ -318,7 +318,7 @@ def _tools(tools: Sequence[ToolDefinition]) -> list[Text]:
 def _changes(found: Sequence[Change], is_full: bool) -> list[RenderableType]:
     """Return the changes of the state, one line for each unless they are shown in full."""
     if is_full:
-        return [Text(change_text(each, None), style=_style(each)) for each in found]
+        return [Text(format_change(each, None), style=_style(each)) for each in found]
     shown: list[RenderableType] = [_change(each) for each in found[:_CHANGES]]
     if left := len(found) - len(shown):
         shown.append(Text(f"... {left} more {'change' if left == 1 else 'changes'}: 'full' shows all", style="dim"))
@@ -326,7 +326,7 @@ def _changes(found: Sequence[Change], is_full: bool) -> list[RenderableType]:
 
 
 def _change(change: Change) -> Fitted:
-    return Fitted(lambda room: change_text(change, room), _style(change))
+    return Fitted(lambda room: format_change(change, room), _style(change))
 
 
 def _style(change: Change) -> str:

@@ -14,7 +14,7 @@ from dialoom.roles.gateway.secrets import redact
 from dialoom.runs.errors import Fault, fault_of
 from dialoom.runs.report.health import Health
 from dialoom.runs.stepping import Difference
-from dialoom.runs.stepping.stop import label
+from dialoom.runs.stepping.stop import format_label
 from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.runs.store.connections import signature
 from dialoom.studio import actions, stops
@@ -240,7 +240,9 @@ class StepPage:
                 with element("div", "beside", aria_label="The tree and the branches", role="region"):
                     with card("The tree of checkpoints"):
                         at, line = data.stop.number, data.branch_checkpoints
-                        stops.add_checkpoint_tree(data.history, at, line, lambda each: label(each.stop), self.url)
+                        stops.add_checkpoint_tree(
+                            data.history, at, line, lambda each: format_label(each.stop), self.url
+                        )
                     self._add_branches(data)
             ui.run_javascript("dialoomRefocus()")
 
@@ -383,7 +385,7 @@ class StepPage:
 
     def _add_side_actions(self, data: StepData, comparison: Difference, side: int) -> None:
         """Add the actions for a side of a comparison: a branch that has ended can become the outcome."""
-        branch, (_, is_end) = comparison.names[side], comparison.stands[side]
+        branch, (_, is_end) = comparison.names[side], comparison.positions[side]
         if branch == data.outcome_branch:
             text("span", "the outcome", "badge good")
         elif is_end:

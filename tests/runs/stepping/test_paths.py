@@ -16,8 +16,8 @@ from rich.cells import cell_len
 from dialoom.graphs.conversation import said
 from dialoom.graphs.conversation import said as message
 from dialoom.runs.stepping import Condition, ConditionError, PathError
-from dialoom.runs.stepping.stop import ABSENT, Change, change_text, changes
-from dialoom.runs.stepping.values import extended_path, parsed_value, plain, replaced, split_path, value_at
+from dialoom.runs.stepping.stop import ABSENT, Change, compute_changes, format_change
+from dialoom.runs.stepping.values import extend_path, get_value, parse_value, replace_value, split_path, to_plain
 from dialoom.runs.stepping.view import Position
 
 values = st.recursive(
@@ -62,15 +62,15 @@ def a_state() -> dict[str, Any]:
     ],
 )
 def test_path_reads_the_value_at_its_place(path: str, there: Any) -> None:
-    assert value_at(a_state(), path) == there
+    assert get_value(a_state(), path) == there
 
 
 def test_empty_path_is_the_whole_state() -> None:
     state = {**a_state(), "notes": (SystemMessage(content="Be brief.", id="s"),)}
-    whole = value_at(state, "")
+    whole = get_value(state, "")
     assert json.loads(json.dumps(whole)) == whole
     assert whole["notes"] == [{"role": "system", "content": "Be brief.", "id": "s"}]
-    assert plain({1: object}) == {"1": str(object)}
+    assert to_plain({1: object}) == {"1": str(object)}
 
 
 @pytest.mark.parametrize(
@@ -94,24 +94,24 @@ def test_empty_path_is_the_whole_state() -> None:
 )
 def test_invalid_path_is_refused_with_the_place(path: str, words: str) -> None:
     with pytest.raises(PathError) as caught:
-        value_at(a_state(), path)
+        get_value(a_state(), path)
     assert words in str(caught.value)
     assert path in str(caught.value)
     with pytest.raises(PathError):
-        replaced(a_state(), path + ".more", 1)
+        replace_value(a_state(), path + ".more", 1)
 
 
 @given(states)
 def test_every_place_has_a_path(state: dict[str, Any]) -> None:
     def check(value: Any, path: str) -> None:
-        assert value_at(state, path) == value
+        assert get_value(state, path) == value
         assert split_path(f"{path} [its value]") == (path, "[its value]")
         if isinstance(value, dict):
             for name, inner in value.items():
-                check(inner, extended_path(path, name))
+                check(inner, extend_path(path, name))
         elif isinstance(value, list):
             for index, inner in enumerate(value):
-                check(inner, extended_path(path, index))
+                check(inner, extend_path(path, index))
 
     check(state, "")
 
@@ -135,14 +135,14 @@ def test_every_place_has_a_path(state: dict[str, Any]) -> None:
 def test_one_place_is_replaced(path: str, value: Any, channel: Any) -> None:
     state = a_state()
     before = copy.deepcopy(state)
-    name, new = replaced(state, path, value)
+    name, new = replace_value(state, path, value)
     assert (name, new) == (path.split("[")[0].split(".")[0], channel)
     assert state == before
 
 
 def test_new_channel_shares_nothing_with_the_old() -> None:
     state, given_ = a_state(), {"user": "Hi", "scores": []}
-    _, rounds = replaced(state, "rounds[1]", given_)
+    _, rounds = replace_value(state, "rounds[1]", given_)
     rounds[0]["scores"].append(0)
     rounds[1]["scores"].append(0)
     assert (state, given_) == (a_state(), {"user": "Hi", "scores": []})
@@ -151,28 +151,30 @@ def test_new_channel_shares_nothing_with_the_old() -> None:
 def test_content_and_name_of_a_message_can_be_replaced() -> None:
     state = a_state()
     state["messages"][1] = AIMessage(content="No.", id="own", name="assistant", response_metadata={"from": "afar"})
-    _, messages = replaced(state, "messages[-1].content", "Yes.")
+    _, messages = replace_value(state, "messages[-1].content", "Yes.")
     assert messages == [
         state["messages"][0],
         AIMessage(content="Yes.", id="own", name="assistant", response_metadata={"from": "afar"}),
     ]
-    _, messages = replaced(state, "messages[0].name", "keeper")
+    _, messages = replace_value(state, "messages[0].name", "keeper")
     assert messages[0] == HumanMessage(content="Is the heron back?", id="0-user", name="keeper")
-    assert replaced(state, "messages[0].role", "keeper")[1] == messages
+    assert replace_value(state, "messages[0].role", "keeper")[1] == messages
 
 
 def test_whole_message_is_given_by_role_and_content() -> None:
     state = a_state()
     state["messages"][0] = said("user", "Hello?", 7)
-    _, same = replaced(state, "messages[0]", {"role": "user", "content": "Hi."})
-    _, other = replaced(state, "messages[0]", {"role": "assistant", "content": "Hi."})
-    _, more = replaced(state, "messages[2]", {"role": "user", "content": "Bye."})
+    _, same = replace_value(state, "messages[0]", {"role": "user", "content": "Hi."})
+    _, other = replace_value(state, "messages[0]", {"role": "assistant", "content": "Hi."})
+    _, more = replace_value(state, "messages[2]", {"role": "user", "content": "Bye."})
     assert same[0] == said("user", "Hi.", 7)
     assert other[0] == said("assistant", "Hi.", 0)
     assert more == [*state["messages"], said("user", "Bye.", 2)]
-    assert replaced(state, "messages[2]", said("user", "Bye.", 2))[1] == more
-    assert replaced({"messages": []}, "messages[0]", {"role": "user", "content": "Hi."})[1] == [said("user", "Hi.", 0)]
-    assert replaced({"last": said("user", "Hi.", 3)}, "last", {"role": "user", "content": "Ho."}) == (
+    assert replace_value(state, "messages[2]", said("user", "Bye.", 2))[1] == more
+    assert replace_value({"messages": []}, "messages[0]", {"role": "user", "content": "Hi."})[1] == [
+        said("user", "Hi.", 0)
+    ]
+    assert replace_value({"last": said("user", "Hi.", 3)}, "last", {"role": "user", "content": "Ho."}) == (
         "last",
         said("user", "Ho.", 3),
     )
@@ -180,16 +182,16 @@ def test_whole_message_is_given_by_role_and_content() -> None:
 
 def test_conversation_is_replaced_by_its_plain_form() -> None:
     state = a_state()
-    shown = value_at(state, "messages")
-    assert replaced(state, "messages", shown) == ("messages", state["messages"])
+    shown = get_value(state, "messages")
+    assert replace_value(state, "messages", shown) == ("messages", state["messages"])
     shown[1]["content"] = "It is not."
-    assert replaced(state, "messages", shown)[1][1] == said("assistant", "It is not.", 1)
-    assert replaced(state, "messages", shown[:1])[1] == state["messages"][:1]
+    assert replace_value(state, "messages", shown)[1][1] == said("assistant", "It is not.", 1)
+    assert replace_value(state, "messages", shown[:1])[1] == state["messages"][:1]
 
 
 def test_blocks_of_a_message_can_be_replaced() -> None:
     parts = AIMessage(content=[{"type": "text", "text": "One."}], id="0-assistant", name="assistant")
-    _, messages = replaced({"messages": [parts]}, "messages[0].content[0].text", "Two.")
+    _, messages = replace_value({"messages": [parts]}, "messages[0].content[0].text", "Two.")
     assert messages[0].content == [{"type": "text", "text": "Two."}]
 
 
@@ -218,7 +220,7 @@ def test_blocks_of_a_message_can_be_replaced() -> None:
 )
 def test_impossible_value_is_refused_with_its_place(path: str, value: Any, words: str) -> None:
     with pytest.raises(PathError) as caught:
-        replaced(a_state(), path, value)
+        replace_value(a_state(), path, value)
     assert words in str(caught.value)
 
 
@@ -236,7 +238,7 @@ def test_impossible_value_is_refused_with_its_place(path: str, value: Any, words
     ],
 )
 def test_typed_value_is_json_or_the_text_itself(text: str, value: Any) -> None:
-    assert parsed_value(text) == value
+    assert parse_value(text) == value
 
 
 changed_values = st.recursive(
@@ -250,41 +252,43 @@ HELLO, REPLY = message("user", "Hello", 0), message("assistant", "Good\nmorning"
 
 def paths(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     """Return the paths at which two states differ."""
-    return [change.path for change in changes(before, after)]
+    return [change.path for change in compute_changes(before, after)]
 
 
 def test_each_new_item_of_a_list_is_a_change() -> None:
-    assert changes({}, {"messages": [HELLO], "turns": 0}) == [
+    assert compute_changes({}, {"messages": [HELLO], "turns": 0}) == [
         Change("messages[0]", ABSENT, HELLO),
         Change("turns", ABSENT, 0),
     ]
     more = [HELLO, REPLY, message("user", "Bye", 2)]
     assert paths({"messages": [HELLO]}, {"messages": more}) == ["messages[1]", "messages[2]"]
-    assert changes({}, {"judgements": []}) == [Change("judgements", ABSENT, [])]
+    assert compute_changes({}, {"judgements": []}) == [Change("judgements", ABSENT, [])]
 
 
 def test_changed_message_is_a_change_of_its_content() -> None:
     edited = message("user", "Hullo", 0)
-    assert changes({"messages": [HELLO, REPLY]}, {"messages": [edited, REPLY]}) == [
+    assert compute_changes({"messages": [HELLO, REPLY]}, {"messages": [edited, REPLY]}) == [
         Change("messages[0].content", "Hello", "Hullo")
     ]
     named = HELLO.model_copy(update={"name": "guest"})
     assert paths({"messages": [HELLO]}, {"messages": [named]}) == ["messages[0].name"]
     other = AIMessage(content="Hello", id="other", name="user")
-    assert changes({"messages": [HELLO]}, {"messages": [other]}) == [Change("messages[0]", HELLO, other)]
+    assert compute_changes({"messages": [HELLO]}, {"messages": [other]}) == [Change("messages[0]", HELLO, other)]
 
 
 def test_edit_in_a_long_list_is_the_only_change() -> None:
     long = [f"line {number}" for number in range(200)]
-    assert changes({"open": long}, {"open": [*long[:70], "x", *long[71:]]}) == [Change("open[70]", "line 70", "x")]
-    assert changes({"open": long}, {"open": long[:70] + long[71:]}) == [Change("open[70]", "line 70", ABSENT)]
-    assert changes({"open": long}, {"open": [*long[:70], "x", *long[70:]]}) == [Change("open[70]", ABSENT, "x")]
+    assert compute_changes({"open": long}, {"open": [*long[:70], "x", *long[71:]]}) == [
+        Change("open[70]", "line 70", "x")
+    ]
+    assert compute_changes({"open": long}, {"open": long[:70] + long[71:]}) == [Change("open[70]", "line 70", ABSENT)]
+    assert compute_changes({"open": long}, {"open": [*long[:70], "x", *long[70:]]}) == [Change("open[70]", ABSENT, "x")]
 
 
 def test_nested_change_is_named_by_its_path() -> None:
     before = {"induced": {"p": {"profile": None, "mood": "calm"}}, "said": {"": "Hi"}, "turns": 1}
     after = {"turns": 1, "induced": {"p": {"profile": "keeps bees"}}, "said": {"p r": "Ho"}, "open": {}}
-    assert changes(before, after) == [
+    assert compute_changes(before, after) == [
         Change("induced.p.profile", None, "keeps bees"),
         Change("induced.p.mood", "calm", ABSENT),
         Change('said[""]', "Hi", ABSENT),
@@ -295,14 +299,14 @@ def test_nested_change_is_named_by_its_path() -> None:
 
 @given(changed_states, changed_states)
 def test_changes_are_exactly_where_two_states_differ(before: dict[str, Any], after: dict[str, Any]) -> None:
-    found = changes(before, after)
+    found = compute_changes(before, after)
     assert bool(found) == (before != after)
     for change in found:
         assert change.before != change.after
         if change.after is ABSENT:
-            assert value_at(before, change.path) == change.before
+            assert get_value(before, change.path) == change.before
         else:
-            assert value_at(after, change.path) == change.after
+            assert get_value(after, change.path) == change.after
 
 
 @pytest.mark.parametrize(
@@ -318,24 +322,24 @@ def test_changes_are_exactly_where_two_states_differ(before: dict[str, Any], aft
     ],
 )
 def test_change_is_one_line(change: Change, line: str) -> None:
-    assert change_text(change) == line
-    assert change_text(change, None) == line
+    assert format_change(change) == line
+    assert format_change(change, None) == line
 
 
 def test_long_line_is_truncated_around_the_difference() -> None:
     long = "The heron stands by the weir and waits for the fish to come up. " * 3
     new = Change("messages[0]", ABSENT, message("user", long, 0))
-    assert change_text(new, 40) == "+ messages[0] user: The heron stands ..."
-    assert change_text(Change("note", None, long), 40) == 'note: null -> "The heron stands by th...'
-    line = change_text(Change("note", f"{long}It goes.", f"{long}It stays."), 60)
+    assert format_change(new, 40) == "+ messages[0] user: The heron stands ..."
+    assert format_change(Change("note", None, long), 40) == 'note: null -> "The heron stands by th...'
+    line = format_change(Change("note", f"{long}It goes.", f"{long}It stays."), 60)
     assert line == 'note: ...come up. It goes." -> ...come up. It stays."'
-    assert change_text(Change("note", long, ABSENT), None) == f'- note "{long.strip()}"'
+    assert format_change(Change("note", long, ABSENT), None) == f'- note "{long.strip()}"'
 
 
 @given(changed_states, changed_states, st.integers(1, 40))
 def test_no_line_is_wider_than_allowed(before: dict[str, Any], after: dict[str, Any], width: int) -> None:
-    for change in changes(before, after):
-        line = change_text(change, width)
+    for change in compute_changes(before, after):
+        line = format_change(change, width)
         assert cell_len(line) <= width
         assert line.isprintable()
 

@@ -15,8 +15,8 @@ import dialoom
 from dialoom import Stepper
 from dialoom.graphs import Outline
 from dialoom.runs.stepping import NotBegunError, ReadOnlyStepper, diff
-from dialoom.runs.stepping.tree import TreeNode, columns_of, draw_tree
-from dialoom.runs.stepping.values import value_at
+from dialoom.runs.stepping.tree import TreeNode, assign_columns, draw_tree
+from dialoom.runs.stepping.values import get_value
 from tests.conftest import MadeOnce
 from tests.runs.stepping.played import dialogue, shown, shown_stops, stepping
 
@@ -146,7 +146,7 @@ def test_lines_are_unbroken_from_parent_to_child(nodes: list[TreeNode]) -> None:
 
 @given(checkpoint_trees())
 def test_columns_are_those_in_which_the_checkpoints_are_drawn(nodes: list[TreeNode]) -> None:
-    columns = columns_of(nodes)
+    columns = assign_columns(nodes)
     marks = [line.index("*") // 2 for line in draw_tree(nodes) if "*" in line]
     assert [columns[node.number] for node in nodes] == marks
 
@@ -206,12 +206,12 @@ def test_reader_goes_to_a_message_or_condition(made_once: MadeOnce) -> None:
                 assert [asked.role for asked in await there.next_requests()] == [message.line.role]
             with pytest.raises(dialoom.DialoomError, match="main has no step 99"):
                 looking.number_before(99)
-            first = await looking.first_where(looking.condition("turn 2"))
+            first = await looking.find_stop(looking.condition("turn 2"))
             assert first.counts["turn"] == 2
-            before = looking.numbers()[looking.numbers().index(first.number) - 1]
+            before = looking.checkpoint_numbers()[looking.checkpoint_numbers().index(first.number) - 1]
             assert (await (await looking.at("main", before)).here()).counts["turn"] < 2
             with pytest.raises(dialoom.DialoomError, match="turn 99 is not met anywhere on main"):
-                await looking.first_where(looking.condition("turn 99"))
+                await looking.find_stop(looking.condition("turn 99"))
 
     asyncio.run(look())
 
@@ -230,7 +230,7 @@ def test_scenario_not_begun_has_nothing_to_show(tmp_path: Path) -> None:
 def test_malformed_condition_is_not_reported_as_corruption(made_once: MadeOnce) -> None:
     async def act(path: Path) -> None:
         async with dialoom.open_run(path).look(1) as looking:
-            await looking.first_where(looking.condition("turn three please"))
+            await looking.find_stop(looking.condition("turn three please"))
 
     with pytest.raises(dialoom.DialoomError, match="'turn three please' is not a condition"):
         asyncio.run(act(dialogue(made_once)))
@@ -239,7 +239,7 @@ def test_malformed_condition_is_not_reported_as_corruption(made_once: MadeOnce) 
 def test_error_of_the_caller_is_not_reported_as_corruption(made_once: MadeOnce) -> None:
     async def act(path: Path, place: str) -> None:
         async with dialoom.open_run(path).look(1) as looking:
-            value_at(looking.state, place)
+            get_value(looking.state, place)
             int("four")
 
     with pytest.raises(ValueError, match="invalid literal for int"):
