@@ -179,7 +179,7 @@ def parse_options(recipe: Recipe, given: Mapping[str, Any] | BaseModel | None) -
 
 
 def _load_study(spec: str, folders: Sequence[Path], study: Mapping[str, Any] | None) -> Recipe:
-    from dialoom.graphs.build_simulation import build_simulation
+    from dialoom.graphs.simulation import build_simulation
     from dialoom.graphs.study import Study, read_study
     from dialoom.graphs.transcript import build_transcripts
     from dialoom.graphs.transcript_rows import TRANSCRIPT
