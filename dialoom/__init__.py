@@ -16,7 +16,7 @@ from importlib import import_module
 from os.path import isfile
 from typing import Any
 
-from dialoom.importing import collection_paused
+from dialoom.importing import pause_garbage_collection
 
 if isfile(f"{__path__[0]}/runs"):  # noqa: PTH113 - pathlib would take longer than the rest of this module
     raise ImportError(
@@ -25,26 +25,26 @@ if isfile(f"{__path__[0]}/runs"):  # noqa: PTH113 - pathlib would take longer th
     )
 
 
-def _homes() -> dict[str, str]:
+def _find_modules() -> dict[str, str]:
     """Return the module of each public name, read from the stub file."""
-    with open(f"{__path__[0]}/__init__.pyi", encoding="utf-8") as listed:  # noqa: PTH123 - as above
-        home, found = "", {}
-        for line in listed:
-            if start := re.match(r"from (\S+) import", line):
-                home = start[1]
-            found |= dict.fromkeys(re.findall(r"(\w+) as \1\b", line), home)
-        return found
+    with open(f"{__path__[0]}/__init__.pyi", encoding="utf-8") as stub:  # noqa: PTH123 - as above
+        module, modules = "", {}
+        for line in stub:
+            if match := re.match(r"from (\S+) import", line):
+                module = match[1]
+            modules |= dict.fromkeys(re.findall(r"(\w+) as \1\b", line), module)
+        return modules
 
 
-_HOME = _homes()
-__all__ = sorted(_HOME)
+_MODULES = _find_modules()
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    with collection_paused():
-        value = getattr(import_module(_HOME[name]), name)
+    with pause_garbage_collection():
+        value = getattr(import_module(_MODULES[name]), name)
     globals()[name] = value
     return value
 

@@ -15,22 +15,22 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["compute_score", "reward", "tool_definitions", "tool_functions"]
-_FOLDER = "dialoom_apollo"
+_PACKAGE = "dialoom_apollo"
 
 
-def _light(module: str) -> ModuleType:
+def _import_module(module: str) -> ModuleType:
     """Import a module from the matcher's folder by its path, because its parent packages import large dependencies."""
-    if _FOLDER not in sys.modules:
-        folder = ModuleType(_FOLDER)
+    if _PACKAGE not in sys.modules:
+        folder = ModuleType(_PACKAGE)
         folder.__path__ = [str(Path(__file__).parent / "personas" / "apollo")]
-        sys.modules[_FOLDER] = folder
-    return import_module(f"{_FOLDER}.{module}")
+        sys.modules[_PACKAGE] = folder
+    return import_module(f"{_PACKAGE}.{module}")
 
 
 if TYPE_CHECKING:
-    from dialoom.personas.apollo import scores as _completions
+    from dialoom.personas.apollo import scores as _scores
 else:
-    _completions = _light("scores")
+    _scores = _import_module("scores")
 
 
 def reward(completions: Sequence[Any], gold_calls: Sequence[str], **kwargs: Any) -> list[float]:  # noqa: ARG001
@@ -46,9 +46,9 @@ def reward(completions: Sequence[Any], gold_calls: Sequence[str], **kwargs: Any)
     Raises:
         ValueError: If the gold calls cannot be read. The content of a completion never raises an error.
     """
-    read, gold = _completions.read_completion, _completions.read_gold
+    read_completion, read_gold = _scores.read_completion, _scores.read_gold
     return [
-        _completions.worth(read(completion), gold(calls))[0]
+        _scores.worth(read_completion(completion), read_gold(calls))[0]
         for completion, calls in zip(completions, gold_calls, strict=True)
     ]
 
@@ -72,13 +72,13 @@ def compute_score(
     Raises:
         ValueError: In the same cases as `reward`.
     """
-    accuracy, f1 = _completions.worth(_completions.read_rollout(solution_str), _completions.read_gold(ground_truth))
+    accuracy, f1 = _scores.worth(_scores.read_rollout(solution_str), _scores.read_gold(ground_truth))
     return {"score": accuracy, "acc": accuracy, "f1": f1}
 
 
 def tool_definitions(names: Iterable[str] | None = None) -> list[dict[str, Any]]:
     """Return tools as OpenAI function definitions: the tools with the given names, or all."""
-    tools = _light("calls").TOOLS
+    tools = _import_module("calls").TOOLS
     return [tools[name].definition() for name in (tools if names is None else names)]
 
 
@@ -94,5 +94,5 @@ def tool_functions(names: Iterable[str] | None = None, seed: int = 0) -> list[Ca
     Raises:
         ValueError: If there is no such tool.
     """
-    made: list[Callable[..., str]] = _light("executor").tool_functions(names, seed)
-    return made
+    functions: list[Callable[..., str]] = _import_module("executor").tool_functions(names, seed)
+    return functions

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dialoom.text import well_formed
+from dialoom.text import to_well_formed
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -52,7 +52,7 @@ class DialoomError(Exception):
     """
 
     def __init__(self, message: str = "", *, setting: str | None = None, advice: Advice | None = None) -> None:
-        super().__init__(well_formed(message))  # the message may quote untrusted text
+        super().__init__(to_well_formed(message))  # the message may quote untrusted text
         self.setting = setting
         self.advice = advice
 

@@ -10,17 +10,17 @@ Inner = TypeVar("Inner")
 Value = TypeVar("Value")
 
 
-def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+def group_pairs(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
     """Return the values of each key in a list. Keys and values are in the order in which they first occur."""
-    found: dict[Key, list[Value]] = {}
+    groups: dict[Key, list[Value]] = {}
     for key, value in pairs:
-        found.setdefault(key, []).append(value)
-    return found
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
-def nested(triples: Iterable[tuple[Key, Inner, Value]]) -> dict[Key, dict[Inner, Value]]:
+def nest_triples(triples: Iterable[tuple[Key, Inner, Value]]) -> dict[Key, dict[Inner, Value]]:
     """Return a mapping of each key's values by an inner key. If both keys are repeated, the last value counts."""
-    found: dict[Key, dict[Inner, Value]] = {}
+    groups: dict[Key, dict[Inner, Value]] = {}
     for key, inner, value in triples:
-        found.setdefault(key, {})[inner] = value
-    return found
+        groups.setdefault(key, {})[inner] = value
+    return groups

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def collection_paused() -> Iterator[None]:
+def pause_garbage_collection() -> Iterator[None]:
     """Pause garbage collection during an import: it would free nothing, and would take a fifth of the import's time."""
     was_enabled = gc.isenabled()
     gc.disable()

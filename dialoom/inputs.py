@@ -25,26 +25,26 @@ from pydantic_core import ErrorDetails
 
 from dialoom.errors import Advice, DialoomError
 
-MOST_BYTES = 256 * 2**20
+MAX_BYTES = 256 * 2**20
 """Maximum size in bytes of a file that is read as a whole; JSON of this size takes some gigabytes of memory."""
-MOST_YAML_BYTES = 2**20
+MAX_YAML_BYTES = 2**20
 """Maximum size in bytes of YAML, TOML and settings files, which people write by hand."""
-MOST_LINE_BYTES = 64 * 2**20
+MAX_LINE_BYTES = 64 * 2**20
 """Maximum size in bytes of a line in a file that is read line by line; the number of lines is not limited."""
 
-_DEEPEST = 100
-_MOST_DIGITS = 300
+_MAX_DEPTH = 100
+_MAX_DIGITS = 300
 """Maximum number of digits of an integer, as many as a floating-point number can have."""
-_SQLITE = b"SQLite format 3\x00"
-_STREAMS = (Path("/dev"), Path("/proc"))
-_KINDS = {
+_SQLITE_MAGIC = b"SQLite format 3\x00"
+_STREAM_FOLDERS = (Path("/dev"), Path("/proc"))
+_FILE_TYPES = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
     stat.S_IFSOCK: "a socket",
 }
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s"{}\[\],:]+')
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s"{}\[\],:]+')
 
 
 class DataError(DialoomError):
@@ -72,7 +72,7 @@ class Record(Frozen):
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def validated(model: type[Model], value: Any, path: str | Path, line: int | None = None, part: str = "") -> Model:
+def validate_model(model: type[Model], value: Any, path: str | Path, line: int | None = None, part: str = "") -> Model:
     """Return a value from a file as a pydantic model.
 
     Args:
@@ -89,19 +89,21 @@ def validated(model: type[Model], value: Any, path: str | Path, line: int | None
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        place, first = _nearest(error, value)
-        message, wrong = first["msg"], first["input"]
+        place, first = _find_problem(error, value)
+        message, invalid = first["msg"], first["input"]
         match first["type"]:
             case "missing":
                 problem = f"{place!r} is missing"
             case "extra_forbidden" if "." not in place:
                 problem = f"unknown key {place!r}; the keys are {', '.join(model.model_fields)}"
             case _:
-                problem = f"{repr(place) if place else 'it'} is {wrong!r:.60}: {message.removeprefix('Value error, ')}"
+                problem = (
+                    f"{repr(place) if place else 'it'} is {invalid!r:.60}: {message.removeprefix('Value error, ')}"
+                )
         raise DataError(path, f"{part}: {problem}" if part else problem, line) from error
 
 
-def _nearest(error: ValidationError, value: Any) -> tuple[str, ErrorDetails]:
+def _find_problem(error: ValidationError, value: Any) -> tuple[str, ErrorDetails]:
     """Return the first problem of a value, and the position of the problem in the value.
 
     For a union, pydantic reports the problems of every type, and adds the type's name to the place. The type with the
@@ -120,10 +122,10 @@ def _nearest(error: ValidationError, value: Any) -> tuple[str, ErrorDetails]:
             place.append(str(part))
             value = value.get(part)
         else:  # the name of a type within a union
-            same = [each for each in problems if each["loc"][:depth] == first["loc"][:depth]]
-            counts = Counter(each["loc"][depth] for each in same)
-            meant = min(counts, key=counts.__getitem__)
-            first = next(each for each in same if each["loc"][depth] == meant)
+            siblings = [each for each in problems if each["loc"][:depth] == first["loc"][:depth]]
+            counts = Counter(each["loc"][depth] for each in siblings)
+            likely_type = min(counts, key=counts.__getitem__)
+            first = next(each for each in siblings if each["loc"][depth] == likely_type)
     return ".".join(place), first
 
 
@@ -146,11 +148,15 @@ def open_input(path: Path, *, streams: bool = False) -> IO[bytes]:
         raise DataError(path, f"cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise DataError(repr(str(path)), "is not a path: it contains a null character") from error
-    kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
-    is_given = streams and kind in (stat.S_IFIFO, stat.S_IFCHR) and any(map(path.absolute().is_relative_to, _STREAMS))
-    if kind != stat.S_IFREG and not is_given:
+    file_type = stat.S_IFMT(os.fstat(descriptor).st_mode)
+    is_stream = (
+        streams
+        and file_type in (stat.S_IFIFO, stat.S_IFCHR)
+        and any(map(path.absolute().is_relative_to, _STREAM_FOLDERS))
+    )
+    if file_type != stat.S_IFREG and not is_stream:
         os.close(descriptor)
-        raise DataError(path, f"is {_KINDS.get(kind, 'not a file')}; it must be a regular file")
+        raise DataError(path, f"is {_FILE_TYPES.get(file_type, 'not a file')}; it must be a regular file")
     os.set_blocking(descriptor, True)
     return os.fdopen(descriptor, "rb")
 
@@ -161,48 +167,48 @@ def check_regular(path: Path) -> None:
     Raises:
         DataError: In the same cases as `open_input`.
     """
-    kind = stat.S_IFMT(_status(path).st_mode)
-    if kind != stat.S_IFREG:
-        raise DataError(path, f"is {_KINDS.get(kind, 'not a file')}; it must be a regular file")
+    file_type = stat.S_IFMT(_stat(path).st_mode)
+    if file_type != stat.S_IFREG:
+        raise DataError(path, f"is {_FILE_TYPES.get(file_type, 'not a file')}; it must be a regular file")
 
 
 def is_sqlite(path: Path) -> bool:
     """Return whether a path is a regular file that begins with SQLite's magic bytes."""
     try:
         with open_input(path) as file:
-            return file.read(len(_SQLITE)) == _SQLITE
+            return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
     except (DataError, OSError):
         return False
 
 
-def read_bytes(path: Path, most: int = MOST_BYTES, *, streams: bool = False) -> bytes:
+def read_bytes(path: Path, max_bytes: int = MAX_BYTES, *, streams: bool = False) -> bytes:
     """Return the content of a file.
 
     Args:
         path: The file.
-        most: Maximum size in bytes.
+        max_bytes: Maximum size in bytes.
         streams: As for `open_input`.
 
     Raises:
-        DataError: If it cannot be read, is not a regular file, or is larger than `most`.
+        DataError: If it cannot be read, is not a regular file, or is larger than `max_bytes`.
     """
     with open_input(path, streams=streams) as file:
         try:
-            content = file.read(most + 1)
+            content = file.read(max_bytes + 1)
         except OSError as error:
             raise DataError(path, f"cannot be read: {error.strerror}") from error
-    if len(content) > most:
-        raise DataError(path, f"is larger than {most:,} bytes")
+    if len(content) > max_bytes:
+        raise DataError(path, f"is larger than {max_bytes:,} bytes")
     return content
 
 
-def read_text(path: Path, most: int = MOST_BYTES, *, streams: bool = False) -> str:
+def read_text(path: Path, max_bytes: int = MAX_BYTES, *, streams: bool = False) -> str:
     """Return the text of a UTF-8 file, without a byte order mark.
 
     Raises:
         DataError: In the same cases as `read_bytes`, or if the file is not UTF-8.
     """
-    content = read_bytes(path, most, streams=streams)
+    content = read_bytes(path, max_bytes, streams=streams)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -210,28 +216,28 @@ def read_text(path: Path, most: int = MOST_BYTES, *, streams: bool = False) -> s
         raise DataError(path, f"not UTF-8: byte {content[error.start]:#04x}; save it as UTF-8", line) from error
 
 
-def read_lines(path: Path, most: int = MOST_LINE_BYTES) -> Iterator[tuple[int, bytes]]:
+def read_lines(path: Path, max_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[int, bytes]]:
     """Yield every line of a file of any length, without its end, and its number (from 1).
 
     Only the newline character ends a line, because JSON text may contain the other line separators.
 
     Args:
         path: The file.
-        most: Maximum size of a line in bytes.
+        max_bytes: Maximum size of a line in bytes.
 
     Raises:
-        DataError: In the same cases as `open_input`, or if a line is longer than `most`.
+        DataError: In the same cases as `open_input`, or if a line is longer than `max_bytes`.
     """
     with open_input(path) as file:
         for number in count(1):
             try:
-                line = file.readline(most + 1)
+                line = file.readline(max_bytes + 1)
             except OSError as error:
                 raise DataError(path, f"cannot be read: {error.strerror}", number) from error
             if not line:
                 return
-            if len(line) > most:
-                raise DataError(path, f"the line is longer than {most:,} bytes", number)
+            if len(line) > max_bytes:
+                raise DataError(path, f"the line is longer than {max_bytes:,} bytes", number)
             yield number, line.removesuffix(b"\n").removesuffix(b"\r")
 
 
@@ -258,8 +264,8 @@ def parse_json(text: str, path: str | Path, line: int | None = None) -> Any:
     """
     value, end = decode_json(text, path, line)
     if rest := text[end:].strip():
-        at = line or text.count("\n", 0, end) + 1
-        raise DataError(path, f"not JSON: {rest[:30]!r} follows the value; there must be a single value", at)
+        rest_line = line or text.count("\n", 0, end) + 1
+        raise DataError(path, f"not JSON: {rest[:30]!r} follows the value; there must be a single value", rest_line)
     return value
 
 
@@ -275,7 +281,7 @@ def decode_json(text: str, path: str | Path, line: int | None = None, start: int
         raise DataError(path, message, line or error.lineno) from error
     except (_RefusedError, RecursionError) as error:
         message = str(error) if isinstance(error, _RefusedError) else _TOO_DEEP
-        raise DataError(path, message, line or _line_refused(text, start)) from error
+        raise DataError(path, message, line or _find_refused_line(text, start)) from error
     return value, end
 
 
@@ -285,7 +291,7 @@ def read_yaml(path: Path) -> Any:
     Raises:
         DataError: In the same cases as `read_text` and `parse_yaml`.
     """
-    return parse_yaml(read_text(path, MOST_YAML_BYTES), path)
+    return parse_yaml(read_text(path, MAX_YAML_BYTES), path)
 
 
 def parse_yaml(text: str, path: str | Path, first_line: int = 1) -> Any:
@@ -320,7 +326,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     Raises:
         DataError: In the same cases as `read_text`, or if the file is not TOML.
     """
-    return parse_toml(read_text(path, MOST_YAML_BYTES), path)
+    return parse_toml(read_text(path, MAX_YAML_BYTES), path)
 
 
 def parse_toml(text: str, path: str | Path) -> dict[str, Any]:
@@ -344,8 +350,10 @@ def parse_toml(text: str, path: str | Path) -> dict[str, Any]:
     except RecursionError as error:
         raise DataError(path, _TOO_DEEP) from error
     except ValueError as error:  # from int(); tomllib does not report the position
-        found = re.search(rf"\d{{{_MOST_DIGITS + 1}}}", text)
-        raise DataError(path, _TOO_LONG, text.count("\n", 0, found.start()) + 1 if found else None) from error
+        long_integer = re.search(rf"\d{{{_MAX_DIGITS + 1}}}", text)
+        raise DataError(
+            path, _TOO_LONG, text.count("\n", 0, long_integer.start()) + 1 if long_integer else None
+        ) from error
     return values
 
 
@@ -353,57 +361,57 @@ class _RefusedError(ValueError):
     """Data that is well-formed but not accepted."""
 
 
-_TOO_DEEP = f"nested more than {_DEEPEST} deep"
-_TOO_LONG = f"an integer has more than {_MOST_DIGITS} digits"
+_TOO_DEEP = f"nested more than {_MAX_DEPTH} deep"
+_TOO_LONG = f"an integer has more than {_MAX_DIGITS} digits"
 
 
-def _integer(digits: str) -> int:
-    if len(digits) > _MOST_DIGITS:
+def _parse_integer(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
         raise _RefusedError(_TOO_LONG)
     return int(digits)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
         keys = [key for key, _ in pairs]
-        twice = next(key for place, key in enumerate(keys) if key in keys[:place])
-        raise _RefusedError(f"the key {twice!r:.60} is given twice")
-    return found
+        duplicate = next(key for index, key in enumerate(keys) if key in keys[:index])
+        raise _RefusedError(f"the key {duplicate!r:.60} is given twice")
+    return values
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer)
+_DECODER = json.JSONDecoder(object_pairs_hook=_build_object, parse_int=_parse_integer)
 
 
-def _check_depth(value: Any, left: int = _DEEPEST) -> None:
+def _check_depth(value: Any, remaining: int = _MAX_DEPTH) -> None:
     """Check that a value is not nested too deeply, and contains no integer with too many digits."""
     if isinstance(value, dict | list):
-        if not left:
+        if not remaining:
             raise _RefusedError(_TOO_DEEP)
         for part in value.values() if isinstance(value, dict) else value:
             if isinstance(part, dict | list):
-                _check_depth(part, left - 1)
-            elif isinstance(part, int) and part.bit_length() > 4 * _MOST_DIGITS:  # a hexadecimal number
+                _check_depth(part, remaining - 1)
+            elif isinstance(part, int) and part.bit_length() > 4 * _MAX_DIGITS:  # a hexadecimal number
                 raise _RefusedError(_TOO_LONG)
 
 
-def _line_refused(text: str, start: int) -> int | None:
+def _find_refused_line(text: str, start: int) -> int | None:
     """Return the line of the first problem: a duplicate key, an integer that is too long, or excessive nesting."""
     open_: list[set[str] | None] = []
-    last = ""
-    for token in _TOKEN.finditer(text, start):
+    previous = ""
+    for token in _JSON_TOKEN.finditer(text, start):
         word = token[0]
-        is_twice = False
+        is_duplicate = False
         if word == ":" and open_ and (keys := open_[-1]) is not None:
-            is_twice = last in keys
-            keys.add(last)
+            is_duplicate = previous in keys
+            keys.add(previous)
         elif word in "{[":
             open_.append(set() if word == "{" else None)
         elif word in "}]" and open_:
             open_.pop()
-        if is_twice or len(open_) > _DEEPEST or (len(word) > _MOST_DIGITS and word.lstrip("-").isdigit()):
+        if is_duplicate or len(open_) > _MAX_DEPTH or (len(word) > _MAX_DIGITS and word.lstrip("-").isdigit()):
             return text.count("\n", 0, token.start()) + 1
-        last = word
+        previous = word
     return None
 
 
@@ -423,7 +431,7 @@ class _Loader(yaml.SafeLoader):
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent) or getattr(event, "tag", None) is not None:
             raise _RefusedNodeError("aliases (*name) and tags (!name) are not accepted", event.start_mark)
-        if self.depth > _DEEPEST:
+        if self.depth > _MAX_DEPTH:
             raise _RefusedNodeError(_TOO_DEEP, event.start_mark)
         self.depth += 1
         node = super().compose_node(parent, index)
@@ -440,7 +448,7 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
     def construct_integer(self, node: yaml.ScalarNode) -> int:
-        if len(node.value) > _MOST_DIGITS:
+        if len(node.value) > _MAX_DIGITS:
             raise _RefusedNodeError(_TOO_LONG, node.start_mark)
         return int(super().construct_yaml_int(node))
 
@@ -460,7 +468,7 @@ for _tag, _pattern, _firsts in (
     _Loader.add_implicit_resolver(_tag, re.compile(_pattern), [*_firsts])
 
 
-def _status(path: Path) -> os.stat_result:
+def _stat(path: Path) -> os.stat_result:
     try:
         return path.stat()
     except FileNotFoundError as error:

@@ -50,10 +50,10 @@ class StageRequest(BaseModel):
     )
 
 
-_LOCAL = ("python:", "graph:")
+_LOCAL_PREFIXES = ("python:", "graph:")
 
 
-class Programme:
+class ServedRecipe:
     """The configuration of a served graph: a recipe with its options, and the default models.
 
     Args:
@@ -71,7 +71,7 @@ class Programme:
         self.recipe = recipe
         self.options = options
         self._roles = WithRoles.of(recipe).roles_used(options)
-        self._models = {**WithRoles.of(recipe).models_named(options), **self._known(models)}
+        self._models = {**WithRoles.of(recipe).models_named(options), **self._check_roles(models)}
         self._library = WithPrompts.of(recipe).library(prompt_sets(prompts))
         self._ledger = MemoryLedger()
 
@@ -83,31 +83,31 @@ class Programme:
             DataError: If a source file of the recipe is invalid.
         """
         try:
-            return self._stage(request)
+            return self._build_stage(request)
         except (RunError, RecipeError, BindingError) as error:
             raise RequestError(error.message, setting=error.setting, advice=error.advice) from error
 
-    def _stage(self, request: StageRequest) -> Stage:
-        models = self._bound(request)
+    def _build_stage(self, request: StageRequest) -> Stage:
+        models = self._bind_models(request)
         for binding in models.values():
             check_model(binding.model)
         load_litellm()  # imported here, because importing it on the first call would block the server's event loop
-        scenario = self._scenario(request.scenario, request.seed)
+        scenario = self._find_scenario(request.scenario, request.seed)
         library = PromptLibrary(prompt for prompt in self._library.values() if prompt.front.role in models)
         gateway = Gateway(self._ledger)
         gateway.prepare(models.values())
         cast = Cast(library, models, gateway, WithPrompts.of(self.recipe).reply_types)
         return Stage(scenario, cast, scenario.id, request.seed, request.sample)
 
-    def _bound(self, request: StageRequest) -> dict[str, ModelBinding]:
-        models = self._known(request.models)
+    def _bind_models(self, request: StageRequest) -> dict[str, ModelBinding]:
+        models = self._check_roles(request.models)
         for model in (request.model, *models.values()):
-            if model is not None and model.startswith(_LOCAL):
+            if model is not None and model.startswith(_LOCAL_PREFIXES):
                 raise RunError(
                     f"model {model!r}: a request can use only providers' models and offline ones; models that are "
                     "code on this machine must be given where the graph is created: serve(..., models={...})"
                 )
-        named = {
+        model_names = {
             role: models.get(role) or self._models.get(role) or request.model or DEFAULT_MODEL for role in self._roles
         }
         return {
@@ -117,18 +117,18 @@ class Programme:
                 max_reply=WithRoles.of(self.recipe).reply_limits.get(role),
                 takes_tools=(player := load_player(model)) is not None and takes_tools(player),
             )
-            for role, model in named.items()
+            for role, model in model_names.items()
         }
 
-    def _known(self, models: Mapping[str, str]) -> Mapping[str, str]:
+    def _check_roles(self, models: Mapping[str, str]) -> Mapping[str, str]:
         for role in models:
             if role not in self._roles:
                 raise RunError(f"models: unknown role {role!r}; the roles are {', '.join(self._roles)}")
         return models
 
-    def _scenario(self, selector: int | Mapping[str, Any], seed: int) -> Scenario:
+    def _find_scenario(self, selector: int | Mapping[str, Any], seed: int) -> Scenario:
         if isinstance(selector, int):
-            return self._planned(selector, seed)
+            return self._get_planned_scenario(selector, seed)
         try:
             return self.recipe.scenario_type.model_validate(selector)
         except ValidationError as error:
@@ -137,7 +137,7 @@ class Programme:
                 f"scenario: {place}: {message}; it must be a complete {self.recipe.name} scenario"
             ) from error
 
-    def _planned(self, number: int, seed: int) -> Scenario:
+    def _get_planned_scenario(self, number: int, seed: int) -> Scenario:
         """Return a scenario by its number in the plan of a run with this seed."""
         scenarios = self.recipe.scenarios(self.options, stream(seed, "", "plan"), lambda _note: None)
         count = 0
@@ -150,11 +150,11 @@ class Programme:
 class ServedContext(StageRequest):
     """The settings of a run, as a request passes them. All fields are optional."""
 
-    programme: ClassVar[Programme]
+    served: ClassVar[ServedRecipe]
 
-    _made: Stage | None = PrivateAttr(None)
-    _making: asyncio.Lock = PrivateAttr(default_factory=asyncio.Lock)
-    _begun_at: int = PrivateAttr(1)
+    _current_stage: Stage | None = PrivateAttr(None)
+    _stage_lock: asyncio.Lock = PrivateAttr(default_factory=asyncio.Lock)
+    _first_step: int = PrivateAttr(1)
 
     async def begin(self, step: int) -> Stage:
         """Return the stage of a thread that begins with this context; context and superstep are stored in the thread.
@@ -162,38 +162,38 @@ class ServedContext(StageRequest):
         Raises:
             RequestError: If a part of the context is invalid; the message names it.
         """
-        self._made = await asyncio.to_thread(self.programme.stage, self)
-        self._begun_at = step
+        self._current_stage = await asyncio.to_thread(self.served.stage, self)
+        self._first_step = step
         if (store := get_runtime().store) is not None:
             values = self.model_dump(mode="json", exclude_unset=True)
-            await store.aput(self._memory(), self._thread(), {"said": values, "step": step})
-        return self._made
+            await store.aput(self._namespace(), self._thread_id(), {"said": values, "step": step})
+        return self._current_stage
 
     async def stage(self, step: int) -> Stage:
         """Return the stage for a node. In a continued thread, omitted values are those of the thread's first context.
 
         Steps are counted without the node `begin`, so that calls have the same places and seeds as in a run's file.
         """
-        async with self._making:
-            if self._made is None:
-                self._made = await asyncio.to_thread(self.programme.stage, await self._completed())
-        return replace(self._made, step=step - self._begun_at)
+        async with self._stage_lock:
+            if self._current_stage is None:
+                self._current_stage = await asyncio.to_thread(self.served.stage, await self._load_request())
+        return replace(self._current_stage, step=step - self._first_step)
 
-    async def _completed(self) -> ServedContext:
+    async def _load_request(self) -> ServedContext:
         store = get_runtime().store
-        begun = None if store is None else await store.aget(self._memory(), self._thread())
+        begun = None if store is None else await store.aget(self._namespace(), self._thread_id())
         if begun is not None:
-            self._begun_at = begun.value["step"]
+            self._first_step = begun.value["step"]
             return type(self)(**{**begun.value["said"], **self.model_dump(exclude_unset=True)})
         if "scenario" not in self.model_fields_set:
             raise RequestError("the beginning of this thread is not stored; state the scenario in the context")
         return self
 
-    def _memory(self) -> tuple[str, ...]:
-        return ("dialoom", self.programme.recipe.name)
+    def _namespace(self) -> tuple[str, ...]:
+        return ("dialoom", self.served.recipe.name)
 
     @staticmethod
-    def _thread() -> str:
+    def _thread_id() -> str:
         return str(get_config()["configurable"].get("thread_id"))
 
 
@@ -221,28 +221,28 @@ def serve(
         PromptError: If a prompt cannot be read.
         pydantic.ValidationError: If an option is unknown or invalid.
     """
-    found = load_recipe(recipe)
-    chosen = found.options_type.model_validate(options or {})
-    programme = Programme(found, chosen, models or {}, prompts)
-    context = type("Context", (ServedContext,), {"programme": programme, "__doc__": ServedContext.__doc__})
-    builder = build_graph(found, chosen)
+    loaded = load_recipe(recipe)
+    parsed_options = loaded.options_type.model_validate(options or {})
+    served = ServedRecipe(loaded, parsed_options, models or {}, prompts)
+    context = type("Context", (ServedContext,), {"served": served, "__doc__": ServedContext.__doc__})
+    builder = build_graph(loaded, parsed_options)
     builder.context_schema = context
-    _with_beginning(builder, found)
-    return builder.compile(name=found.name)
+    _add_begin_node(builder, loaded)
+    return builder.compile(name=loaded.name)
 
 
-def _with_beginning(builder: Graph, recipe: Recipe) -> None:
+def _add_begin_node(builder: Graph, recipe: Recipe) -> None:
     """Add a node before the first ones, so that a request need not contain a scenario's initial state."""
-    first = sorted(end for start, end in builder.edges if start == START)
-    builder.edges -= {(START, end) for end in first}
+    first_nodes = sorted(target for source, target in builder.edges if source == START)
+    builder.edges -= {(START, target) for target in first_nodes}
     builder.branches[BEGIN] = builder.branches.pop(START, {})
-    builder.add_node(BEGIN, _beginning(recipe))
+    builder.add_node(BEGIN, _build_begin_node(recipe))
     builder.add_edge(START, BEGIN)
-    for end in first:
-        builder.add_edge(BEGIN, end)
+    for target in first_nodes:
+        builder.add_edge(BEGIN, target)
 
 
-def _beginning(recipe: Recipe) -> Callable[..., Awaitable[dict[str, Any]]]:
+def _build_begin_node(recipe: Recipe) -> Callable[..., Awaitable[dict[str, Any]]]:
     async def begin(state: Any, config: RunnableConfig, runtime: Runtime[ServedContext]) -> dict[str, Any]:
         """Write the parts of the initial state that the input omits."""
         step = config["metadata"]["langgraph_step"]

@@ -26,11 +26,11 @@ from typing import IO, Any
 from dialoom.errors import DialoomError
 from dialoom.inputs import is_sqlite
 
-_STREAMS = (Path("/dev"), Path("/proc"))
-_BESIDE_SQLITE = ("-wal", "-shm", "-journal")
-_RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
-_ENDING = re.compile(r"\.[A-Za-z0-9]{1,8}$")
-_LONGEST = 120
+_STREAM_FOLDERS = (Path("/dev"), Path("/proc"))
+_SQLITE_SUFFIXES = ("-wal", "-shm", "-journal")
+_RESERVED_NAME = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
+_EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,8}$")
+_MAX_NAME_BYTES = 120
 """Maximum size in bytes of a name made from an id: file systems accept 255, and prefixes and suffixes are added."""
 
 
@@ -55,7 +55,7 @@ def text_output(
     """
     if is_stream(target):
         encoding = encoding.removesuffix("-sig")
-    with _output(target, inputs, "w", encoding=encoding, newline=newline) as file:
+    with _open_output(target, inputs, "w", encoding=encoding, newline=newline) as file:
         yield file
 
 
@@ -68,12 +68,12 @@ def write_lines(path: Path, values: Iterable[Mapping[str, Any]], inputs: Iterabl
     count = 0
     with text_output(path, inputs) as file:
         for value in values:
-            file.write(json_line(value))
+            file.write(format_json_line(value))
             count += 1
     return count
 
 
-def json_line(value: Mapping[str, Any]) -> str:
+def format_json_line(value: Mapping[str, Any]) -> str:
     """Return an object as a line of a JSONL file."""
     return json.dumps(value, ensure_ascii=False) + "\n"
 
@@ -81,7 +81,7 @@ def json_line(value: Mapping[str, Any]) -> str:
 @contextmanager
 def binary_output(target: Path, inputs: Iterable[Path] = ()) -> Iterator[IO[bytes]]:
     """Yield a binary file; see `text_output`."""
-    with _output(target, inputs, "wb") as file:
+    with _open_output(target, inputs, "wb") as file:
         yield file
 
 
@@ -96,33 +96,33 @@ class Folder:
         self.path = path
 
     @contextmanager
-    def text(self, *names: str, more: bool = False) -> Iterator[IO[str]]:
+    def text(self, *names: str, append: bool = False) -> Iterator[IO[str]]:
         """Yield a new text file in the folder.
 
         Args:
             names: The names of its subfolders, if any, and its own name.
-            more: Whether to append to an existing file.
+            append: Whether to append to an existing file.
 
         Raises:
-            OutputError: If the file exists already, unless `more` is set.
+            OutputError: If the file exists already, unless `append` is set.
         """
-        path = self._named(names) if more else self._new(names)
-        with path.open("a" if more else "x", encoding="utf-8", newline="\n") as file:
+        path = self._resolve(names) if append else self._prepare(names)
+        with path.open("a" if append else "x", encoding="utf-8", newline="\n") as file:
             yield file
 
     @contextmanager
     def binary(self, *names: str) -> Iterator[IO[bytes]]:
         """Yield a new binary file; see `text`."""
-        with self._new(names).open("xb") as file:
+        with self._prepare(names).open("xb") as file:
             yield file
 
-    def _named(self, names: tuple[str, ...]) -> Path:
-        return self.path.joinpath(*map(file_name, names))
+    def _resolve(self, names: tuple[str, ...]) -> Path:
+        return self.path.joinpath(*map(make_file_name, names))
 
-    def _new(self, names: tuple[str, ...]) -> Path:
-        path = self._named(names)
+    def _prepare(self, names: tuple[str, ...]) -> Path:
+        path = self._resolve(names)
         if path.exists():
-            raise OutputError(f"two files of the export have the same name {'/'.join(map(file_name, names))!r}")
+            raise OutputError(f"two files of the export have the same name {'/'.join(map(make_file_name, names))!r}")
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
@@ -141,37 +141,39 @@ def folder_output(target: Path, *, adds: bool = False) -> Iterator[Folder]:
         OutputError: If the target is not a folder, contains other files or a file with different content, or cannot be
             written.
     """
-    with _converted_errors(target):
+    with _convert_errors(target):
         if target.exists() and not target.is_dir():
             raise OutputError(f"{target} is a file, but a folder of files must be written; give another path")
         target.absolute().parent.mkdir(parents=True, exist_ok=True)
-        with _locked(target, is_folder=True) as (partial, _):
+        with _locked_partial(target, is_folder=True) as (partial, _):
             yield Folder(partial)
             if target.exists() and any(target.iterdir()):
-                _add(partial, target, adds)
+                _move_files(partial, target, adds)
             else:
                 if target.exists():
                     target.rmdir()
                 partial.rename(target)
 
 
-def _add(partial: Path, target: Path, adds: bool) -> None:
+def _move_files(partial: Path, target: Path, adds: bool) -> None:
     """Move all files of one folder into another one, or none of them."""
     new, old = (
         {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()} for folder in (partial, target)
     )
-    if not adds and (others := sorted(old - new)):
-        raise OutputError(f"{target} exists and is not an empty folder: it contains {others[0]}; give another folder")
+    if not adds and (unexpected := sorted(old - new)):
+        raise OutputError(
+            f"{target} exists and is not an empty folder: it contains {unexpected[0]}; give another folder"
+        )
     for name in sorted(new):
-        if os.path.lexists(target / name) and not _are_equal(partial / name, target / name):
+        if os.path.lexists(target / name) and not _have_same_content(partial / name, target / name):
             raise OutputError(f"{target / name} exists with other content; give another folder, or remove it first")
     for name in new:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         (partial / name).replace(target / name)
 
 
-def _are_equal(one: Path, other: Path) -> bool:
-    return other.is_file() and filecmp.cmp(one, other, shallow=False)
+def _have_same_content(first: Path, second: Path) -> bool:
+    return second.is_file() and filecmp.cmp(first, second, shallow=False)
 
 
 def append_private(path: Path, text: str) -> None:
@@ -180,14 +182,14 @@ def append_private(path: Path, text: str) -> None:
     Raises:
         OutputError: If it cannot be written.
     """
-    with _converted_errors(path):
+    with _convert_errors(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         with open(descriptor, "a", encoding="utf-8") as file:  # noqa: PTH123
             file.write(text)
 
 
-def private_file(path: Path) -> None:
+def create_private_file(path: Path) -> None:
     """Create a file that only this user can read, with its folders, if it is missing.
 
     Raises:
@@ -202,7 +204,7 @@ def make_folder(path: Path) -> None:
     Raises:
         OutputError: If it cannot be created.
     """
-    with _converted_errors(path):
+    with _convert_errors(path):
         path.mkdir(parents=True, exist_ok=True)
 
 
@@ -214,7 +216,7 @@ def is_stream(target: Path) -> bool:
     """
     if target.exists() and not target.is_file() and not target.is_dir():
         return True
-    return any(target.absolute().is_relative_to(folder) for folder in _STREAMS)
+    return any(target.absolute().is_relative_to(folder) for folder in _STREAM_FOLDERS)
 
 
 def check_output(target: Path, inputs: Iterable[Path] = ()) -> None:
@@ -230,16 +232,23 @@ def check_output(target: Path, inputs: Iterable[Path] = ()) -> None:
         raise OutputError(f"{target} cannot be written: there is no folder {target.parent}; create it first")
     if not target.exists():
         return
-    for read in inputs:
-        if read.exists() and target.samefile(read):
-            raise OutputError(f"{target} is an input of this command ({read}), so it is not overwritten")
-    real = Path(os.path.realpath(target))
-    bases = [real, *(real.with_name(real.name.removesuffix(end)) for end in _BESIDE_SQLITE if real.name.endswith(end))]
+    for input_path in inputs:
+        if input_path.exists() and target.samefile(input_path):
+            raise OutputError(f"{target} is an input of this command ({input_path}), so it is not overwritten")
+    real_path = Path(os.path.realpath(target))
+    bases = [
+        real_path,
+        *(
+            real_path.with_name(real_path.name.removesuffix(suffix))
+            for suffix in _SQLITE_SUFFIXES
+            if real_path.name.endswith(suffix)
+        ),
+    ]
     if any(map(_is_sqlite, bases)):
         raise OutputError(f"{target} is an SQLite file, such as a run or a cache, so it is not overwritten")
 
 
-def file_name(id_: str) -> str:
+def make_file_name(id_: str) -> str:
     """Return a name for a file or a folder, made from an arbitrary id.
 
     The name is one path component on any system: it has no separators, no control, invisible or unpaired characters,
@@ -248,14 +257,18 @@ def file_name(id_: str) -> str:
     """
     name = "".join("_" if _is_unfit(char) else char for char in unicodedata.normalize("NFC", id_))
     name = name.strip(" ").rstrip(".")
-    if name.startswith(".") or _RESERVED.fullmatch(name):
+    if name.startswith(".") or _RESERVED_NAME.fullmatch(name):
         name = "_" + name
-    if name and name == id_ and len(name.encode()) <= _LONGEST:
+    if name and name == id_ and len(name.encode()) <= _MAX_NAME_BYTES:
         return name
-    mark = hashlib.sha256(id_.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    ending = found[0] if (found := _ENDING.search(name)) else ""
-    short = name.removesuffix(ending).encode()[: _LONGEST - len(mark) - len(ending) - 1].decode(errors="ignore")
-    return f"{short}-{mark}{ending}" if short else mark + ending
+    digest = hashlib.sha256(id_.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    extension = found[0] if (found := _EXTENSION.search(name)) else ""
+    stem = (
+        name.removesuffix(extension)
+        .encode()[: _MAX_NAME_BYTES - len(digest) - len(extension) - 1]
+        .decode(errors="ignore")
+    )
+    return f"{stem}-{digest}{extension}" if stem else digest + extension
 
 
 def _is_unfit(char: str) -> bool:
@@ -264,47 +277,47 @@ def _is_unfit(char: str) -> bool:
 
 
 @contextmanager
-def _output(target: Path, inputs: Iterable[Path], mode: str, **how: Any) -> Iterator[IO[Any]]:
-    read = tuple(inputs)
-    with _converted_errors(target):
-        check_output(target, read)
+def _open_output(target: Path, inputs: Iterable[Path], mode: str, **options: Any) -> Iterator[IO[Any]]:
+    input_paths = tuple(inputs)
+    with _convert_errors(target):
+        check_output(target, input_paths)
         if is_stream(target):
-            with target.open(mode, **how) as file:
+            with target.open(mode, **options) as file:
                 yield file
             return
-        place = Path(os.path.realpath(target))
-        with partial_file(place, mode, **how) as (partial, file):
+        final_path = Path(os.path.realpath(target))
+        with partial_file(final_path, mode, **options) as (partial, file):
             yield file
             file.flush()
             os.fsync(file.fileno())
-            check_output(target, read)  # a run may have been created there in the meantime
-            partial.replace(place)
+            check_output(target, input_paths)  # a run may have been created there in the meantime
+            partial.replace(final_path)
 
 
 @contextmanager
-def partial_file(place: Path, mode: str, **how: Any) -> Iterator[tuple[Path, IO[Any]]]:
+def partial_file(final_path: Path, mode: str, **options: Any) -> Iterator[tuple[Path, IO[Any]]]:
     """Yield a new file beside its final path. The block must move it to that path; otherwise it is removed.
 
     Args:
-        place: The final path. Unfinished files of dead processes beside it are removed.
+        final_path: The final path. Unfinished files of dead processes beside it are removed.
         mode: As for `open`.
-        how: As for `open`.
+        **options: As for `open`.
     """
-    with _locked(place) as (partial, descriptor), open(descriptor, mode, closefd=False, **how) as file:
+    with _locked_partial(final_path) as (partial, descriptor), open(descriptor, mode, closefd=False, **options) as file:
         yield partial, file
 
 
 @contextmanager
-def _locked(place: Path, is_folder: bool = False) -> Iterator[tuple[Path, int]]:
+def _locked_partial(final_path: Path, is_folder: bool = False) -> Iterator[tuple[Path, int]]:
     """Yield a new file or folder beside a path, and its descriptor, whose lock marks it as being written.
 
     The system releases the lock when the process ends, however it ends. An unlocked file is therefore left over from a
     dead process.
     """
-    _remove_left(place.absolute().parent)
+    _remove_leftovers(final_path.absolute().parent)
     while True:
-        partial = place.absolute().with_name(f".dialoom-{secrets.token_hex(8)}.partial")
-        descriptor = _made(partial, is_folder)
+        partial = final_path.absolute().with_name(f".dialoom-{secrets.token_hex(8)}.partial")
+        descriptor = _create_partial(partial, is_folder)
         with suppress(OSError):  # the file system has no locks: remove nothing
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if partial.exists():
@@ -321,13 +334,13 @@ def _locked(place: Path, is_folder: bool = False) -> Iterator[tuple[Path, int]]:
 
 
 @contextmanager
-def exclusive(target: Path) -> Iterator[None]:
+def exclusive_lock(target: Path) -> Iterator[None]:
     """Hold the lock of a file's folder, so that one process at a time reads and replaces the file.
 
     Raises:
         OutputError: If the folder cannot be opened.
     """
-    with _converted_errors(target):
+    with _convert_errors(target):
         descriptor = os.open(target.absolute().parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with suppress(OSError):  # the file system has no locks
@@ -337,7 +350,7 @@ def exclusive(target: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _made(partial: Path, is_folder: bool) -> int:
+def _create_partial(partial: Path, is_folder: bool) -> int:
     if not is_folder:
         return os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     while True:
@@ -346,16 +359,16 @@ def _made(partial: Path, is_folder: bool) -> int:
             return os.open(partial, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
-def _remove_left(folder: Path) -> None:
+def _remove_leftovers(folder: Path) -> None:
     """Remove unfinished files of dead processes from a folder."""
-    for left in folder.glob(".dialoom-*.partial"):
+    for leftover in folder.glob(".dialoom-*.partial"):
         try:
-            descriptor = os.open(left, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            descriptor = os.open(leftover, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
             continue
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(left) if left.is_dir() else left.unlink()
+            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         except OSError:  # the file is being written, or another process removes it
             continue
         finally:
@@ -363,19 +376,19 @@ def _remove_left(folder: Path) -> None:
 
 
 @contextmanager
-def _converted_errors(target: Path) -> Iterator[None]:
+def _convert_errors(target: Path) -> Iterator[None]:
     """Convert the operating system's errors to `OutputError`."""
     try:
         yield
     except OSError as error:
-        raise OutputError(f"{target} cannot be written: {_why(error)}") from error
+        raise OutputError(f"{target} cannot be written: {_describe_error(error)}") from error
     except ValueError as error:
         if "null byte" not in str(error) and "null character" not in str(error):
             raise
         raise OutputError(f"{str(target)!r} is not a path: it contains a null character") from error
 
 
-def _why(error: OSError) -> str:
+def _describe_error(error: OSError) -> str:
     if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
         return "another process has written there in the meantime"
     return error.strerror or str(error)
@@ -384,6 +397,6 @@ def _why(error: OSError) -> str:
 def _is_sqlite(path: Path) -> bool:
     # SQLite's auxiliary files are checked first. A database in use must not be opened here, because closing a
     # descriptor of a file drops this process's locks on it.
-    if all(path.with_name(path.name + end).exists() for end in ("", "-wal", "-shm")):
+    if all(path.with_name(path.name + suffix).exists() for suffix in ("", "-wal", "-shm")):
         return True
     return is_sqlite(path)

@@ -53,7 +53,7 @@ class _CaseItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the message of a failed case or of a dialoom error, or the traceback of any other error."""
-        is_expected = isinstance(excinfo.value, AssertionError) or _is_own(excinfo.value)
+        is_expected = isinstance(excinfo.value, AssertionError) or _is_dialoom_error(excinfo.value)
         return str(excinfo.value) if is_expected else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
@@ -65,16 +65,16 @@ class _CaseItem(pytest.Item):
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
     """Show a dialoom error at the test's line, without dialoom's own lines, unless full tracebacks are requested."""
     error = None if call.excinfo is None else call.excinfo.value
-    if error is not None and _is_own(error) and not item.config.getoption("fulltrace"):
-        line = error.__traceback__
-        while line is not None and line.tb_next is not None:
-            if str(line.tb_next.tb_frame.f_globals.get("__name__")).partition(".")[0] == "dialoom":
-                line.tb_next = None
+    if error is not None and _is_dialoom_error(error) and not item.config.getoption("fulltrace"):
+        traceback = error.__traceback__
+        while traceback is not None and traceback.tb_next is not None:
+            if str(traceback.tb_next.tb_frame.f_globals.get("__name__")).partition(".")[0] == "dialoom":
+                traceback.tb_next = None
                 error.__cause__, error.__suppress_context__ = None, True
-            line = line.tb_next
+            traceback = traceback.tb_next
 
 
-def _is_own(error: BaseException) -> bool:
+def _is_dialoom_error(error: BaseException) -> bool:
     """Return whether an error is one of those that dialoom raises on purpose."""
     errors = sys.modules.get("dialoom.errors")  # not imported before dialoom is used
     return errors is not None and isinstance(error, errors.DialoomError)

@@ -23,12 +23,12 @@ from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import htmlsafe_json_dumps
 
-_MOST_BITS = 4096
+_MAX_INTEGER_BITS = 4096
 """Maximum number of bits of an integer, about 1,200 digits."""
-_MOST_CHARACTERS = 1_000_000
+_MAX_CHARACTERS = 1_000_000
 """Maximum length of the result of `+`, `join` or `replace`."""
-_MOST_DECIMALS = 30
-_MOST_LOOPS = 3
+_MAX_DECIMALS = 30
+_MAX_LOOP_DEPTH = 3
 """Maximum depth of nested loops."""
 
 _FILTERS = frozenset(
@@ -43,17 +43,17 @@ _STATEMENTS = (nodes.Template, nodes.Output, nodes.TemplateData, nodes.For, node
 _NUMERIC_TESTS = ("divisibleby", "even", "odd")
 
 
-class _Code(CodeGenerator):
+class _SandboxCodeGenerator(CodeGenerator):
     """The compiler of templates. What a template calls is looked up by `Sandbox.method`, not by `Sandbox.getattr`."""
 
-    _called: nodes.Node | None = None
+    _called_node: nodes.Node | None = None
 
     def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:
-        self._called = node.node
+        self._called_node = node.node
         super().visit_Call(node, frame, forward_caller=forward_caller)
 
     def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:
-        if node is not self._called:
+        if node is not self._called_node:
             super().visit_Getattr(node, frame)
             return
         self.write("environment.method(")
@@ -71,16 +71,16 @@ class Sandbox(ImmutableSandboxedEnvironment):
         options: As for `jinja2.Environment`.
     """
 
-    code_generator_class = _Code
+    code_generator_class = _SandboxCodeGenerator
     intercepted_binops = frozenset(("+", "-", "*", "/", "//", "%", "**"))
 
     def __init__(self, **options: Any) -> None:
         super().__init__(optimized=False, **options)
         self.globals.clear()
-        known = self.filters
-        self.filters = {name: known[name] for name in _FILTERS}
-        self.filters |= {"join": _joined, "replace": _replaced, "round": _rounded, "tojson": _as_json}
-        self.tests = {**self.tests, **{name: _numeric(self.tests[name]) for name in _NUMERIC_TESTS}}
+        default_filters = self.filters
+        self.filters = {name: default_filters[name] for name in _FILTERS}
+        self.filters |= {"join": _join, "replace": _replace, "round": _round, "tojson": _to_json}
+        self.tests = {**self.tests, **{name: _restrict_to_numbers(self.tests[name]) for name in _NUMERIC_TESTS}}
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Compute `left operator right` for numbers, or `+` for two strings or two lists.
@@ -93,17 +93,22 @@ class Sandbox(ImmutableSandboxedEnvironment):
         if operator == "+" and any(isinstance(left, kind) and isinstance(right, kind) for kind in (str, list)):
             _check_length(len(left) + len(right), "'+'")
             return left + right
-        bits = [_bits(left, f"'{operator}'"), _bits(right, f"'{operator}'")]
-        if operator == "**" and isinstance(left, int) and isinstance(right, int) and bits[0] * right > _MOST_BITS:
-            raise SecurityError(f"'**' would give a number of more than {_MOST_BITS:,} bits")
+        bits = [_count_bits(left, f"'{operator}'"), _count_bits(right, f"'{operator}'")]
+        if (
+            operator == "**"
+            and isinstance(left, int)
+            and isinstance(right, int)
+            and bits[0] * right > _MAX_INTEGER_BITS
+        ):
+            raise SecurityError(f"'**' would give a number of more than {_MAX_INTEGER_BITS:,} bits")
         return super().call_binop(context, operator, left, right)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         """Return the value of a mapping's key, or an attribute of another object; undefined for a method."""
         if isinstance(obj, dict | Mapping):
             return self.getitem(obj, attribute)
-        found = super().getattr(obj, attribute)
-        return self.undefined(obj=obj, name=attribute) if _is_method(found) else found
+        value = super().getattr(obj, attribute)
+        return self.undefined(obj=obj, name=attribute) if _is_method(value) else value
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         """Return an item; undefined if there is none."""
@@ -112,8 +117,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
                 return obj[argument]
             except (TypeError, LookupError):
                 return self.undefined(obj=obj, name=argument)
-        found = super().getitem(obj, argument)
-        return self.undefined(obj=obj, name=argument) if _is_method(found) else found
+        value = super().getitem(obj, argument)
+        return self.undefined(obj=obj, name=argument) if _is_method(value) else value
 
     def method(self, obj: Any, name: str) -> Any:
         """Return an attribute that is called. A mapping's methods come before its keys."""
@@ -189,56 +194,56 @@ def _check_statements(node: nodes.Node, loops: int = 0) -> None:
             raise TemplateSyntaxError(
                 f"only the statements 'if' and 'for' are allowed, got {type(child).__name__!r}", child.lineno
             )
-        within = loops + isinstance(child, nodes.For)
-        if within > _MOST_LOOPS:
-            raise TemplateSyntaxError(f"'for' may be nested at most {_MOST_LOOPS} deep", child.lineno)
-        _check_statements(child, within)
+        loop_depth = loops + isinstance(child, nodes.For)
+        if loop_depth > _MAX_LOOP_DEPTH:
+            raise TemplateSyntaxError(f"'for' may be nested at most {_MAX_LOOP_DEPTH} deep", child.lineno)
+        _check_statements(child, loop_depth)
 
 
-def _bits(value: Any, what: str) -> int:
+def _count_bits(value: Any, what: str) -> int:
     if not isinstance(value, int | float):
         raise SecurityError(f"{what} needs numbers, got {type(value).__name__}")
     bits = value.bit_length() if isinstance(value, int) else 0
-    if bits > _MOST_BITS:
-        raise SecurityError(f"{what} needs numbers of at most {_MOST_BITS:,} bits")
+    if bits > _MAX_INTEGER_BITS:
+        raise SecurityError(f"{what} needs numbers of at most {_MAX_INTEGER_BITS:,} bits")
     return bits
 
 
 def _check_length(length: int, what: str) -> None:
-    if length > _MOST_CHARACTERS:
-        raise SecurityError(f"{what} gives a result longer than {_MOST_CHARACTERS:,} characters")
+    if length > _MAX_CHARACTERS:
+        raise SecurityError(f"{what} gives a result longer than {_MAX_CHARACTERS:,} characters")
 
 
-def _numeric(test: Any) -> Callable[..., Any]:
+def _restrict_to_numbers(test: Any) -> Callable[..., Any]:
     """Return the Jinja2 test restricted to numbers, because `%` on a string would format it."""
 
-    def tested(*values: Any) -> Any:
+    def restricted(*values: Any) -> Any:
         for value in values:
-            _bits(value, "this test")
+            _count_bits(value, "this test")
         return test(*values)
 
-    return tested
+    return restricted
 
 
 @pass_eval_context
-def _joined(context: EvalContext, value: Any, d: str = "", attribute: str | int | None = None) -> str:
+def _join(context: EvalContext, value: Any, d: str = "", attribute: str | int | None = None) -> str:
     items = list(value)
     _check_length(len(items) * len(str(d)), "'join'")
     return str(filters.sync_do_join(context, items, d, attribute))
 
 
-def _replaced(value: Any, old: str, new: str) -> str:
+def _replace(value: Any, old: str, new: str) -> str:
     text = str(value)
     _check_length(len(text) + text.count(old) * len(new), "'replace'")
     return text.replace(old, new)
 
 
-def _rounded(value: Any, precision: int = 0) -> float:
-    _bits(value, "'round'")
-    if abs(precision) > _MOST_DECIMALS:
-        raise SecurityError(f"'round' takes at most {_MOST_DECIMALS} decimals")
+def _round(value: Any, precision: int = 0) -> float:
+    _count_bits(value, "'round'")
+    if abs(precision) > _MAX_DECIMALS:
+        raise SecurityError(f"'round' takes at most {_MAX_DECIMALS} decimals")
     return float(round(value, precision))
 
 
-def _as_json(value: Any) -> str:
+def _to_json(value: Any) -> str:
     return str(htmlsafe_json_dumps(value, sort_keys=True))

@@ -17,8 +17,8 @@ import orjson
 _DIRECTIONS = (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _SEPARATORS = (0x2028, 0x2029)
 _CONTROLS = (*(code for code in range(32) if chr(code) not in "\t\n"), *range(127, 160))
-_OBEYED = re.compile("[" + "".join(map(chr, (*_CONTROLS, *_DIRECTIONS, *_SEPARATORS))) + "\ud800-\udfff]")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_UNSAFE_CHARACTER = re.compile("[" + "".join(map(chr, (*_CONTROLS, *_DIRECTIONS, *_SEPARATORS))) + "\ud800-\udfff]")
+_FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 CHARACTER = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
 """A letter of a script that writes Chinese or Japanese, without spaces between words."""
@@ -27,68 +27,68 @@ _MARKS = r"[\u0300-\u036f\u064b-\u065f\u0670\u0900-\u0963\u0966-\u109f\u1780-\u1
 """Vowel signs and other marks within words, for example in Hindi, which `\\w` does not match."""
 
 WORD = re.compile(rf"[^\W_]+(?:['’][^\W_]+|{_MARKS}[^\W_]*)*")
-_OTHER = rf"(?:(?!{CHARACTER})[^\W_])"
-UNIT = re.compile(rf"{CHARACTER}|{_OTHER}+(?:['’]{_OTHER}+|{_MARKS}{_OTHER}*)*")
+_OTHER_LETTER = rf"(?:(?!{CHARACTER})[^\W_])"
+UNIT = re.compile(rf"{CHARACTER}|{_OTHER_LETTER}+(?:['’]{_OTHER_LETTER}+|{_MARKS}{_OTHER_LETTER}*)*")
 """A word, but each character of Chinese or Japanese is a word."""
 
-TOKEN = re.compile(rf"{CHARACTER}|{_OTHER}+")
+TOKEN = re.compile(rf"{CHARACTER}|{_OTHER_LETTER}+")
 """A unit without apostrophes."""
 
-_SPACELESS = re.compile(rf"[^\w\s]*{CHARACTER}[^\w\s]*")
+_CJK_CHARACTER = re.compile(rf"[^\w\s]*{CHARACTER}[^\w\s]*")
 
 Cell = TypeVar("Cell")
 
 
-def harmless(text: str) -> str:
+def sanitize(text: str) -> str:
     """Return a text without terminal control sequences; line ends and tabs are kept.
 
     Each control character, direction mark and lone surrogate is replaced by a visible sign.
     """
-    return _OBEYED.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+    return _UNSAFE_CHARACTER.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
-def json_line(value: Any) -> str:
+def format_safe_json(value: Any) -> str:
     """Return a value as a line of JSON in which terminal control characters are escaped."""
-    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+    return _UNSAFE_CHARACTER.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
-def word_count(text: str) -> int:
+def count_words(text: str) -> int:
     """Return the number of words between white space; each character of Chinese or Japanese counts as a word."""
-    return len(_SPACELESS.sub(" x ", text).split())
+    return len(_CJK_CHARACTER.sub(" x ", text).split())
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a duration as a short text: `8s`, `10m`, `1m31s`, `2h`."""
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, remaining = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    parts = [f"{figure}{unit}" for figure, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if figure]
+    parts = [f"{number}{unit}" for number, unit in ((hours, "h"), (minutes, "m"), (remaining, "s")) if number]
     return "".join(parts) or "0s"
 
 
-def rounded(value: float) -> str:
+def format_number(value: float) -> str:
     """Return a mean or a score as a short text with at least three digits, without an exponent if it is large."""
     return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
 
 
-def counted(count: int, things: str, thing: str | None = None) -> str:
+def pluralize(count: int, plural: str, singular: str | None = None) -> str:
     """Return a count with its noun: `1 dialogue`, `1,200 dialogues`.
 
     Args:
         count: The number.
-        things: The plural of the noun.
-        thing: The singular; by default the plural without its last letter.
+        plural: The plural of the noun.
+        singular: The singular; by default the plural without its last letter.
     """
-    return f"{count:,} {(thing or things[:-1]) if count == 1 else things}"
+    return f"{count:,} {(singular or plural[:-1]) if count == 1 else plural}"
 
 
-def markdown_text(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Escape a text within a line of Markdown, so that it starts no HTML, link, picture or cell."""
-    return " ".join(harmless(text).split()).replace("<", "&lt;").replace("](", "]\\(").replace("|", "\\|")
+    return " ".join(sanitize(text).split()).replace("<", "&lt;").replace("](", "]\\(").replace("|", "\\|")
 
 
-def markdown_code(text: str) -> str:
+def quote_code(text: str) -> str:
     """Return a text as code in a line of Markdown."""
-    line = " ".join(harmless(text).split()).replace("`", "'").replace("|", "\\|")
+    line = " ".join(sanitize(text).split()).replace("`", "'").replace("|", "\\|")
     return f"`{line}`"
 
 
@@ -110,22 +110,22 @@ _LATEX = str.maketrans(
 """Brackets are put in braces, because LaTeX would read one at the start of a row as an argument of the row before."""
 
 
-def latex_text(text: str) -> str:
+def escape_latex(text: str) -> str:
     """Escape a text within a line of LaTeX, so that it starts no command, comment, formula or cell."""
-    return " ".join(harmless(text).split()).translate(_LATEX)
+    return " ".join(sanitize(text).split()).translate(_LATEX)
 
 
-def csv_cell(cell: Cell) -> Cell | str:
+def escape_csv_cell(cell: Cell) -> Cell | str:
     """Return a cell that no spreadsheet reads as a formula: text that looks like one is prefixed by an apostrophe."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA_PREFIXES) else cell
 
 
-def cell_text(cell: str) -> str:
-    """Return the original text of a cell made by `csv_cell`."""
-    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell
+def unescape_csv_cell(cell: str) -> str:
+    """Return the original text of a cell made by `escape_csv_cell`."""
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA_PREFIXES) else cell
 
 
-def well_formed(text: str) -> str:
+def to_well_formed(text: str) -> str:
     r"""Return a text without characters that UTF-8 cannot encode.
 
     JSON can hold half of a character (`\ud83d`, a lone surrogate). Python reads it without an error, but no UTF-8 file
@@ -139,19 +139,19 @@ def well_formed(text: str) -> str:
     return text
 
 
-def well_formed_value(value: Any) -> Any:
-    """Return a JSON value with all texts, keys included, made `well_formed`."""
+def to_well_formed_value(value: Any) -> Any:
+    """Return a JSON value with all texts, keys included, made well-formed."""
     if isinstance(value, str):
-        return well_formed(value)
+        return to_well_formed(value)
     if isinstance(value, list):
-        return [well_formed_value(part) for part in value]
+        return [to_well_formed_value(part) for part in value]
     if isinstance(value, dict):
-        return {well_formed(key): well_formed_value(part) for key, part in value.items()}
+        return {to_well_formed(key): to_well_formed_value(part) for key, part in value.items()}
     return value
 
 
 def is_well_formed(value: Any) -> bool:
-    """Return whether all texts of a JSON value are `well_formed`; this is much faster than a check of each text.
+    """Return whether all texts of a JSON value are well-formed; this is much faster than a check of each text.
 
     The result may also be false for a value with integers of more than 64 bits.
     """

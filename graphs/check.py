@@ -17,7 +17,7 @@ from dialoom.errors import DialoomError
 from dialoom.prompts import FunctionCall
 from dialoom.roles.gateway.secrets import redact
 from dialoom.sandbox import Sandbox
-from dialoom.text import well_formed
+from dialoom.text import to_well_formed
 
 from .built_in_environments import (
     decode_snapshot,
@@ -141,13 +141,13 @@ class Check:
                 raise TypeError(f"the explanation must be a text, got {explanation!r:.60}")
             problem = "" if score is None else self._find_score_problem(score)
         except (Exception, SystemExit) as error:
-            text = well_formed(redact(f"{type(error).__name__}: {error}"))
+            text = to_well_formed(redact(f"{type(error).__name__}: {error}"))
             return Judgement(**fields, status="error", explanation=text)
         if score is None:
             return None
         if problem:
             return Judgement(**fields, status="error", explanation=problem)
-        return Judgement(**fields, score=score, explanation=well_formed(explanation))
+        return Judgement(**fields, score=score, explanation=to_well_formed(explanation))
 
     def _find_score_problem(self, score: Any) -> str:
         """Return the reason why a value is not a valid score of this check; empty if it is valid."""

@@ -24,7 +24,7 @@ from dialoom.roles.gateway.players import format_user_frames
 from dialoom.roles.gateway.secrets import redact
 from dialoom.roles.players import get_player_name
 from dialoom.roles.restoring import dump_state
-from dialoom.text import well_formed, well_formed_value
+from dialoom.text import to_well_formed, to_well_formed_value
 
 from .study import FileFunction
 
@@ -154,7 +154,7 @@ class Toolset:
                 raise PermanentProviderError(
                     redact(f"tool {tool.name} returned a {type(result).__name__} that cannot be sent: {error}")
                 ) from error
-        return well_formed(redact(text or '""'))
+        return to_well_formed(redact(text or '""'))
 
 
 def parse_arguments(call: FunctionCall) -> dict[str, Any] | str:
@@ -307,7 +307,7 @@ class Workbench:
         if self._environment is None:
             return None
         try:
-            return well_formed_value(
+            return to_well_formed_value(
                 json.loads(dump_state(self._call_environment("snapshot", self._environment.snapshot)))
             )
         except (TypeError, ValueError, RecursionError) as error:

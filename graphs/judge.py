@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypedDict
 
 from dialoom.errors import DialoomError
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 from dialoom.prompts import Prompt, shared_text
 from dialoom.roles import UnparsedReplyError, Verdict
 from dialoom.roles.players import is_async
@@ -220,7 +220,7 @@ class Judge:
         if self.when is not None and not self.when(scenario, outcome):
             return []
         judgements = [each for each in outcome.judgements if each.target == self.target and each.metric in self.metrics]
-        by_turn = grouped((each.turn, each) for each in judgements)
+        by_turn = group_pairs((each.turn, each) for each in judgements)
         return [
             case
             for case in self._iter_cases(scenario, outcome)

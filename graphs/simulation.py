@@ -24,7 +24,7 @@ from dialoom.graphs.tables.diversity import build_variety_table, find_opening
 from dialoom.inputs import DataError
 from dialoom.prompts import Prompt, Utterance, shared_text
 from dialoom.sandbox import Sandbox
-from dialoom.text import well_formed
+from dialoom.text import to_well_formed
 
 from .built_in_environments import find_environment_class
 from .capabilities import WithLabels
@@ -607,7 +607,7 @@ def _find_end_reason(
         return f"keyword {end.keyword}" if is_by and has_word(str(last.content), end.keyword) else ""
     found = functions[end.python](talk)
     reject_coroutine(found)
-    return well_formed(found) if isinstance(found, str) else end.python.rpartition(":")[2] if found else ""
+    return to_well_formed(found) if isinstance(found, str) else end.python.rpartition(":")[2] if found else ""
 
 
 def _build_judges(study: Study) -> Iterator[Judge]:

@@ -26,7 +26,7 @@ from pydantic import (
 )
 
 from dialoom.errors import DialoomError
-from dialoom.inputs import MOST_YAML_BYTES, DataError, parse_toml, read_text
+from dialoom.inputs import MAX_YAML_BYTES, DataError, parse_toml, read_text
 from dialoom.roles import BindingError
 from dialoom.roles.players import load_file
 from dialoom.settings import requirement_text
@@ -311,7 +311,7 @@ def read_study(path: Path, *, is_played: bool = True) -> Study:
     Raises:
         DataError: If the file cannot be read or is not a study. The message states the line.
     """
-    text = read_text(path, MOST_YAML_BYTES)
+    text = read_text(path, MAX_YAML_BYTES)
     values = parse_toml(text, path)
     if hidden := sorted(_INTERNAL_FIELDS & values.keys()):
         raise DataError(

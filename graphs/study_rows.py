@@ -18,7 +18,7 @@ from jinja2 import TemplateSyntaxError, nodes
 from dialoom.inputs import DataError
 from dialoom.personas.rows import Place, Row, plain_row, read_rows
 from dialoom.sandbox import Sandbox
-from dialoom.text import counted
+from dialoom.text import pluralize
 
 from .check import find_expressions
 from .study import JudgeTable, Rows, Study, StudyError, format_path
@@ -197,9 +197,9 @@ class RowSource:
             names = [*dict.fromkeys(repeated)]
             rest = f" and {len(names) - MAX_LISTED_NAMES:,} more" if len(names) > MAX_LISTED_NAMES else ""
             note(
-                f"{counted(len(repeated), 'rows')} with the name of an earlier row, counted as different {self.table}: "
-                f"{', '.join(names[:MAX_LISTED_NAMES])}{rest}; a column id tells them apart, and a person with several "
-                "conversations is one row with several tasks"
+                f"{pluralize(len(repeated), 'rows')} with the name of an earlier row, counted as different "
+                f"{self.table}: {', '.join(names[:MAX_LISTED_NAMES])}{rest}; a column id "
+                "tells them apart, and a person with several conversations is one row with several tasks"
             )
 
     def _iter_rows(self) -> Iterator[Place]:

@@ -12,9 +12,9 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, SerializerFunctionWrapHandler, model_serializer
 
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 from dialoom.inputs import DataError
-from dialoom.text import CHARACTER, counted
+from dialoom.text import CHARACTER, pluralize
 
 from . import RecipeError, Scenario
 from .gate.talk import (
@@ -109,7 +109,7 @@ def load_traits(spec: str, draw: Random, note: Callable[[str], None]) -> TraitFu
     if spec == COLUMNS:
         return lambda name, row: {MANNER: format_manner(_parse_columns(name, row))}
     manners, seed = _read_manners(Path(spec)), draw.getrandbits(64)
-    note(f"traits of users are drawn from {counted(len(manners), 'conversations')}")
+    note(f"traits of users are drawn from {pluralize(len(manners), 'conversations')}")
     levels = {
         name: _make_level_function([trait[name] for trait in manners if name in trait]) for name in MEASURED_TRAITS
     }
@@ -147,7 +147,7 @@ def _make_level_function(values: Sequence[float]) -> Callable[[float], str]:
     """
     ordered = sorted(values)
     cuts = sorted({ordered[len(ordered) * part // _LEVEL_COUNT] for part in range(1, _LEVEL_COUNT)} if ordered else ())
-    parts = grouped((bisect_right(cuts, value), value) for value in ordered)
+    parts = group_pairs((bisect_right(cuts, value), value) for value in ordered)
 
     def level(value: float) -> str:
         part = parts[bisect_right(cuts, value)]

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from dialoom.inputs import DataError, Frozen
 from dialoom.roles import UnparsedReplyError
-from dialoom.text import CHARACTER, counted
+from dialoom.text import CHARACTER, pluralize
 
 from .generation import GenerationRecipe, Loop, generation_graph
 from .judge import Graph
@@ -133,14 +133,14 @@ class TranscriptPeople(GenerationRecipe):
         if broken and not options.skip_broken:
             more = f"\nand {len(broken) - _MOST_SHOWN:,} more" if len(broken) > _MOST_SHOWN else ""
             problems = "\n".join(broken[:_MOST_SHOWN])
-            raise RecipeError(f"{problems}{more}\n{counted(len(broken), 'unusable conversations')}; nothing was sent")
+            raise RecipeError(f"{problems}{more}\n{pluralize(len(broken), 'unusable conversations')}; nothing was sent")
         if not seen:
             raise DataError(options.talks, "contains no usable conversation; give at least one")
-        note(f"{counted(len(seen), 'conversations')}; personal data was masked in {counts['masked']:,}")
+        note(f"{pluralize(len(seen), 'conversations')}; personal data was masked in {counts['masked']:,}")
         if counts["equal"]:
-            note(f"{counted(counts['equal'], 'equal conversations')} left out")
+            note(f"{pluralize(counts['equal'], 'equal conversations')} left out")
         if broken:
-            note(f"{counted(len(broken), 'unusable conversations')} left out, the first: {broken[0]}")
+            note(f"{pluralize(len(broken), 'unusable conversations')} left out, the first: {broken[0]}")
 
     def graph(self, options: TranscriptPeopleOptions) -> Graph:
         """Return a graph with a single node, which makes one call."""

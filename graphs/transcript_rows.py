@@ -14,11 +14,11 @@ from typing import Any, TypeAlias
 
 from pydantic_core import to_jsonable_python
 
-from dialoom.inputs import MOST_BYTES, DataError, open_input, parse_json, read_json, read_lines
+from dialoom.inputs import MAX_BYTES, DataError, open_input, parse_json, read_json, read_lines
 from dialoom.personas.rows import parquet_rows
 from dialoom.prompts import FunctionCall
 from dialoom.roles.gateway.calls import INCOMPLETE_REASONS
-from dialoom.text import well_formed_value
+from dialoom.text import to_well_formed_value
 
 from .conversation import TOOL
 from .outcome import SYSTEM, TRIAL_OF, USER, USER_MODEL, Line, episode_id
@@ -273,7 +273,7 @@ def _json_values(row: Mapping[str, Any], path: Path, number: int) -> dict[str, A
     values = {}
     for name, value in row.items():
         try:
-            values[str(name)] = well_formed_value(to_jsonable_python(value, inf_nan_mode="null"))
+            values[str(name)] = to_well_formed_value(to_jsonable_python(value, inf_nan_mode="null"))
         except ValueError as error:
             raise DataError(path, f"{name!r} holds a value that JSON cannot hold: {error}", number) from error
     return values
@@ -557,8 +557,8 @@ def _inspect_rows(path: Path) -> Iterator[Place]:
 
 def _archived(archive: zipfile.ZipFile, name: str, path: Path, number: int) -> Mapping[str, Any] | DataError:
     try:
-        if archive.getinfo(name).file_size > MOST_BYTES:
-            return DataError(path, f"{name} is larger than {MOST_BYTES:,} bytes", number)
+        if archive.getinfo(name).file_size > MAX_BYTES:
+            return DataError(path, f"{name} is larger than {MAX_BYTES:,} bytes", number)
         return _sample(parse_json(archive.read(name).decode(), path, number), path, number)
     except NotImplementedError:
         need = "pip install zipfile-zstd, or give the log in inspect_ai's JSON format"

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dialoom.inputs import DataError, Frozen, Record, read_json, validated
-from dialoom.text import well_formed_value
+from dialoom.inputs import DataError, Frozen, Record, read_json, validate_model
+from dialoom.text import to_well_formed_value
 
 OUTSIDE = "values that the schema does not list"
 NON_ASCII = "profiles with letters beyond ASCII"
@@ -318,10 +318,10 @@ def read_domains(path: Path) -> list[DomainSchema]:
     Raises:
         DataError: If the file is missing, is not JSON, or holds no list of domains.
     """
-    values = well_formed_value(read_json(path))
+    values = to_well_formed_value(read_json(path))
     if not isinstance(values, list):
         raise DataError(path, f"the affinity schema must be a list of domains, got {type(values).__name__}")
-    return [validated(DomainSchema, value, path, part=f"domain {number}") for number, value in enumerate(values)]
+    return [validate_model(DomainSchema, value, path, part=f"domain {number}") for number, value in enumerate(values)]
 
 
 def shipped_schema() -> list[DomainSchema]:

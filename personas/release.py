@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dialoom.inputs import DataError, read_bytes, read_json, validated
-from dialoom.text import is_well_formed, well_formed_value
+from dialoom.inputs import DataError, read_bytes, read_json, validate_model
+from dialoom.text import is_well_formed, to_well_formed_value
 
 from .profile import (
     DOMAINS,
@@ -92,7 +92,7 @@ class PersonaLensRelease:
         """
         path = self._profiles / user_id / "profile.json"
         values = self._read(path)
-        demographics = validated(Demographics, values["demographics"], path, part="demographics")
+        demographics = validate_model(Demographics, values["demographics"], path, part="demographics")
         self._count_untold(demographics)
         is_ascii = read_bytes(path).isascii() and json.dumps(values, ensure_ascii=False).isascii()
         self.repairs[NON_ASCII] += not is_ascii
@@ -109,7 +109,7 @@ class PersonaLensRelease:
             raise DataError(folder, "contains neither tasks.json nor tasks_md.json")
         for path in paths:
             for key, value in _read_object(path, self.repairs).items():
-                task = validated(Task, value, path, part=key)
+                task = validate_model(Task, value, path, part=key)
                 if self._is_eligible(task, profile, path):
                     self._count(task, profile)
                     yield task
@@ -201,7 +201,7 @@ def _read_object(path: Path, repairs: Repairs) -> dict[str, Any]:
         raise DataError(path, f"holds {type(values).__name__}; it must be an object")
     if is_well_formed(values):
         return values
-    whole = well_formed_value(values)
+    whole = to_well_formed_value(values)
     repairs[HALVES] += whole != values
     return dict(whole)
 

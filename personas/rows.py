@@ -24,9 +24,9 @@ from dialoom.inputs import (
     read_lines,
     read_toml,
     read_yaml,
-    validated,
+    validate_model,
 )
-from dialoom.text import well_formed_value
+from dialoom.text import to_well_formed_value
 
 from .profile import Demographics
 
@@ -114,7 +114,7 @@ def plain_row(row: Any, text: str, place: str | Path, number: int) -> Row:
         row = {text: row}
     if not isinstance(row, Mapping):
         raise DataError(place, f"a row must be a mapping or a string, got {type(row).__name__}", number)
-    return dict(well_formed_value({str(name): _plain(value) for name, value in row.items()}))
+    return dict(to_well_formed_value({str(name): _plain(value) for name, value in row.items()}))
 
 
 def _plain(value: Any) -> Any:
@@ -286,7 +286,7 @@ class _Rows(NamedTuple):
 
 
 def _tables(path: Path) -> _Tables:
-    tables = validated(_Tables, read_toml(path), path)
+    tables = validate_model(_Tables, read_toml(path), path)
     named = [table.key for table in tables.draw]
     _check_keys(path, named, "table")
     for number, table in enumerate(tables.draw):

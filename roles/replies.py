@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, ValidationError, create_model
 
 from dialoom.errors import first_problem
 from dialoom.inputs import Frozen
-from dialoom.text import well_formed_value
+from dialoom.text import to_well_formed_value
 
 
 class Verdict(Frozen):
@@ -78,7 +78,7 @@ def parse_reply(text: str, type_: type[BaseModel]) -> BaseModel:
     for values in _find_candidates(text, type_):
         try:
             _reject_booleans(values, type_)
-            return type_.model_validate(well_formed_value(values))
+            return type_.model_validate(to_well_formed_value(values))
         except ValidationError as error:
             problem = problem or _format_problem(error)
         except RecursionError:

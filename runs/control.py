@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 
 from dialoom.roles.gateway.availability import CallInFlight, ProviderReachable, ProviderUnreachable
 from dialoom.roles.gateway.limits import LimitState
-from dialoom.text import counted
+from dialoom.text import pluralize
 
 from .configuration.config import RunConfig
 from .errors import Fault
@@ -446,7 +446,7 @@ class StopRule:
         if self._limit is None:
             return None
         if not self._limit.endswith("%"):
-            return counted(self.failed, "scenarios") if self.failed >= int(self._limit) else None
+            return pluralize(self.failed, "scenarios") if self.failed >= int(self._limit) else None
         is_exceeded = finished >= _MIN_FINISHED and self.failed * 100 > float(self._limit[:-1]) * finished
         return f"{self.failed:,} of {finished:,} scenarios" if is_exceeded else None
 

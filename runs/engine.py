@@ -26,7 +26,7 @@ from dialoom.roles.errors import StateLostError
 from dialoom.roles.gateway.availability import ProviderEvent, ProviderLost
 from dialoom.roles.gateway.secrets import redact
 from dialoom.roles.players import Session, make_session_id
-from dialoom.text import duration, well_formed
+from dialoom.text import format_duration, to_well_formed
 
 from .configuration.trust import load_references
 from .control import Event, NodeMessage, ScenarioDone, ScenarioFailed, Stopping, StopRule
@@ -224,8 +224,8 @@ class Engine:
             self._on_event(event)
             return
         reason = (
-            f"provider {event.provider} could not be reached for {duration(event.seconds)} ({event.reason}), longer "
-            "than the run's limit for outages"
+            f"provider {event.provider} could not be reached for {format_duration(event.seconds)} ({event.reason}), "
+            "longer than the run's limit for outages"
         )
         self.stop_rule.stop(Stopping(Fault.PROVIDER_AWAY, reason, "patience"))
 
@@ -385,7 +385,7 @@ def _format_bug_message(error: Exception) -> str:
     """Return the message of an unforeseen error, followed by the file and the line where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)[-1:]
     place = "".join(f" ({Path(frame.filename).name}:{frame.lineno})" for frame in frames)
-    return redact(well_formed(": ".join(filter(None, (type(error).__name__, str(error)))) + place))
+    return redact(to_well_formed(": ".join(filter(None, (type(error).__name__, str(error)))) + place))
 
 
 def build_session(store: RunFile, recipe: Recipe, work: Work, branch: str = MAIN, sample: int | None = None) -> Session:

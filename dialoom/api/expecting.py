@@ -21,7 +21,7 @@ from dialoom.runs.report.requirements import Requirement, RequirementResult, che
 from dialoom.runs.stepping import Case, ReplayResult, read_case
 from dialoom.runs.stepping import replay as play_case
 from dialoom.settings import ModelLike, PathLike, prompt_sets
-from dialoom.text import harmless, markdown_code, markdown_text
+from dialoom.text import escape_markdown, quote_code, sanitize
 
 from .blocking import in_daemon_threads
 from .run import RunReader
@@ -322,7 +322,7 @@ def worst_conversation(
     _, episode, score = worst
     lines = [f"{line.role}: {line.spoken}" for line in episode.outcome.messages]
     left = [f"({len(lines) - _MOST_LINES} earlier messages)"] if len(lines) > _MOST_LINES else []
-    return harmless("\n".join([f"the worst conversation, {episode.id}: {score}", *left, *lines[-_MOST_LINES:]]))
+    return sanitize("\n".join([f"the worst conversation, {episode.id}: {score}", *left, *lines[-_MOST_LINES:]]))
 
 
 def junit(name: str, found: Sequence[RequirementResult], worst: Sequence[str]) -> str:
@@ -334,12 +334,12 @@ def junit(name: str, found: Sequence[RequirementResult], worst: Sequence[str]) -
         worst: The worst conversation for each requirement; an empty string if there is none.
     """
     failures = str(sum(not each.is_met for each in found))
-    suite = ElementTree.Element("testsuite", name=harmless(name), tests=str(len(found)), failures=failures)
+    suite = ElementTree.Element("testsuite", name=sanitize(name), tests=str(len(found)), failures=failures)
     for each, shown in zip(found, worst, strict=True):
-        case = ElementTree.SubElement(suite, "testcase", classname=harmless(name), name=harmless(each.requirement))
+        case = ElementTree.SubElement(suite, "testcase", classname=sanitize(name), name=sanitize(each.requirement))
         if not each.is_met:
-            ElementTree.SubElement(case, "failure", message=harmless("; ".join(each.reasons))).text = shown
-        ElementTree.SubElement(case, "system-out").text = harmless(str(each))
+            ElementTree.SubElement(case, "failure", message=sanitize("; ".join(each.reasons))).text = shown
+        ElementTree.SubElement(case, "system-out").text = sanitize(str(each))
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -347,12 +347,12 @@ def junit(name: str, found: Sequence[RequirementResult], worst: Sequence[str]) -
 def markdown_summary(name: str, found: Sequence[RequirementResult], worst: Sequence[str]) -> str:
     """Return checked requirements as Markdown for a pull request; the arguments are those of `junit`."""
     met = sum(each.is_met for each in found)
-    lines = [f"### {markdown_code(name)}: {met} of {len(found)} requirements met", ""]
+    lines = [f"### {quote_code(name)}: {met} of {len(found)} requirements met", ""]
     lines += ["| | requirement | value, 95 % interval | |", "|---|---|---|---|"]
     for each in found:
-        cells = [markdown_text(text) for text in (each.requirement, each.value, "; ".join(each.reasons))]
+        cells = [escape_markdown(text) for text in (each.requirement, each.value, "; ".join(each.reasons))]
         lines.append(f"| {'met' if each.is_met else '**not met**'} | {' | '.join(cells)} |")
     for each, shown in zip(found, worst, strict=True):
         if shown and not each.is_met:
-            lines += ["", f"{markdown_text(each.requirement)}:", "", *[f"    {line}" for line in shown.splitlines()]]
+            lines += ["", f"{escape_markdown(each.requirement)}:", "", *[f"    {line}" for line in shown.splitlines()]]
     return "\n".join(lines) + "\n"

@@ -24,7 +24,7 @@ from dialoom.runs.errors import RunError, StoppedError
 from dialoom.runs.planning import build_judgement_set, prepare
 from dialoom.runs.store import OWN_JUDGEMENTS, RunStore
 from dialoom.settings import PathLike
-from dialoom.text import counted
+from dialoom.text import pluralize
 
 from .blocking import blocking
 from .open_run import check_transcripts, take_study
@@ -170,7 +170,7 @@ def _checked(
         raise DataError(source, 'there are no conversations; a row has the form {"messages": [...]}')
     if first and (broken == "refuse" or not roles):
         more = [f"and {count - len(first):,} more"] if count > len(first) else []
-        end = f"{counted(count, 'broken rows')}{' and no others' if broken == 'skip' else ''}; nothing was imported"
+        end = f"{pluralize(count, 'broken rows')}{' and no others' if broken == 'skip' else ''}; nothing was imported"
         is_other = reader is None and source.is_file() and source.suffix.lower() not in SUFFIXES
         raise RunError(
             "\n".join([*map(str, first), *more, end]),

@@ -16,7 +16,7 @@ from dialoom.graphs.judge import Graph
 from dialoom.graphs.outcome import USER
 from dialoom.graphs.study import read_study
 from dialoom.graphs.transcript import Transcripts
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import REQUEST_SETTINGS, explain_no_effect, find_changed_objects, is_user_player, rebind
 from dialoom.roles.gateway.gateway import describe_changed_parameters
@@ -231,7 +231,7 @@ def _report_changes(
     reported: set[tuple[str, str]],
 ) -> None:
     """Report settings that were not sent as configured and not reported before, with the models of the role."""
-    for role, found in grouped(sorted(changes - reported)).items():
+    for role, found in group_pairs(sorted(changes - reported)).items():
         models = ", ".join(dict.fromkeys(cast[role].model for cast in casts if role in cast))
         opened.tell(Notice(f"not sent as configured, {role} ({models}): {'; '.join(found)}"))
     reported |= changes

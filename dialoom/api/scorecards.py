@@ -12,8 +12,8 @@ from typing import Any, Unpack, cast
 
 from dialoom.errors import DialoomError
 from dialoom.graphs import Recipe, WithJudging, WithRoles
-from dialoom.grouping import nested
-from dialoom.outputs import file_name, make_folder
+from dialoom.grouping import nest_triples
+from dialoom.outputs import make_file_name, make_folder
 from dialoom.roles.binding import OBJECT_PREFIX
 from dialoom.runs.configuration.config import DEFAULT_MODEL, DEFAULT_MODELS, config_diff
 from dialoom.runs.configuration.recipes import load_recipe, parse_options
@@ -176,7 +176,7 @@ def _parts(suite: Suite, size: Size, folder: Path, model: ModelLike | None, sett
                 merged["models"] = {**(merged["models"] or {}), role: assistant}
                 new = resolve(system.recipe, True, **merged)
             label = new.config.models[role].model
-            path = folder / file_name(f"{system.label}--{label}.db".replace("/", "-").replace(":", "-"))
+            path = folder / make_file_name(f"{system.label}--{label}.db".replace("/", "-").replace(":", "-"))
             parts.append(_Part(system, label, path, new, merged))
     assistants = parts[:: len(suite.systems)]
     files = [part.path for part in assistants]  # names may differ only in characters that file names cannot have
@@ -261,7 +261,7 @@ async def _planned(
         RunError: If the folder belongs to another scorecard, or a run in it has other settings; the folder is not
             changed.
     """
-    assistants = nested((part.label, part.system.label, part.path.name) for part in parts)
+    assistants = nest_triples((part.label, part.system.label, part.path.name) for part in parts)
     now = tuple(AssistantRuns(label=label, runs=runs) for label, runs in assistants.items())
     new = CardRecord(suite=suite, size=size, assistants=now)
     existing = await asyncio.to_thread(read_record, folder)

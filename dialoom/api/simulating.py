@@ -15,7 +15,7 @@ from dialoom.graphs import Check, Environment, Judge
 from dialoom.graphs.simulation import Simulation, build_simulation, hash_rows
 from dialoom.graphs.study import GIVES_UP, SATISFIED, JudgeTable, Study
 from dialoom.graphs.study_rows import convert_rows
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 from dialoom.personas.rows import plain_row
 from dialoom.roles.fingerprints import fingerprint
 from dialoom.roles.players import get_player_name, is_async
@@ -204,7 +204,7 @@ def _recipe(
                 "lambda), a name of its own",
                 setting="checks",
             )
-    of_judges = grouped((f"the judge of {judge.metric}", found) for judge in judges if (found := _table(judge)[1]))
+    of_judges = group_pairs((f"the judge of {judge.metric}", found) for judge in judges if (found := _table(judge)[1]))
     codes = {name: fingerprint(function) for name, function in functions.items()}
     begins = parts["assistant"]["environment"] not in ("", *acting)
     values = {

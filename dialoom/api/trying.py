@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Unpack
 from dialoom.graphs import Table, WithJudging
 from dialoom.graphs.transcript import read_labelled_rows
 from dialoom.graphs.transcript_rows import LABEL
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 from dialoom.inputs import DataError, is_sqlite
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
@@ -212,7 +212,7 @@ def _labels_in(source: Path, run: RunFile, judging: str) -> Labels:
         keys = [each.id.removeprefix(f"{row.id}/") for each in judged]
         unjudged = [each for each in subjects if not any(f"{key}/".startswith(f"{each}/") for key in keys)]
         whole = [(item.judgement.metric, key) for item, key in zip(judged, keys, strict=True) if not item.group.by_turn]
-        by_metric = grouped([*whole, *((subjects[each], each) for each in unjudged)])
+        by_metric = group_pairs([*whole, *((subjects[each], each) for each in unjudged)])
         for name, given in row.labels.items():
             labels = given if isinstance(given, Mapping) else dict.fromkeys(keys or unjudged, given)
             for key, label in labels.items():

@@ -11,7 +11,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from dialoom.text import harmless
+from dialoom.text import sanitize
 
 _WIDTH = 160
 """Columns used when standard output is not a terminal."""
@@ -26,11 +26,11 @@ class HarmlessConsole(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Return the segments; control segments with which rich moves the cursor are not changed."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(harmless(segment.text), segment.style)
+            yield segment if segment.control else Segment(sanitize(segment.text), segment.style)
 
     def render_str(self, text: str, **how: Any) -> Text:
         """Return a text rendered by rich, with control sequences removed before its width is measured."""
-        return super().render_str(harmless(text), **how)
+        return super().render_str(sanitize(text), **how)
 
 
 def make_console(width: int = _WIDTH) -> HarmlessConsole:

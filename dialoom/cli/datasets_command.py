@@ -90,12 +90,12 @@ def push(
 ) -> None:
     """Upload an exported folder to a dataset hub: only its card and the files that the card lists."""
     from dialoom.runs.export.pushing import pushed
-    from dialoom.text import counted
+    from dialoom.text import pluralize
 
     done = pushed(folder, repository, is_sent=yes, is_public=public, endpoint=endpoint)
     for file in done.files:
         say(f"{file}  {(folder / file).stat().st_size:,} bytes")
-    summary = f"{counted(len(done.files), 'files')}, {done.bytes:,} bytes, licence {done.licence}"
+    summary = f"{pluralize(len(done.files), 'files')}, {done.bytes:,} bytes, licence {done.licence}"
     if done.url is None:
         seen = "public" if public else "private"
         say(f"{summary}: nothing was sent; --yes sends them to {repository} ({seen}, if it is new)")

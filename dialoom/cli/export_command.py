@@ -118,7 +118,7 @@ def _export(
     """Write the run's finished scenarios and print their number."""
     from dialoom.api.run import RunReader
     from dialoom.graphs.capabilities import WithFacets
-    from dialoom.text import counted
+    from dialoom.text import pluralize
 
     options = {name: value for name, value in given.items() if value is not None and value != []}
     path, is_piped = Path(out), out == "-"
@@ -146,9 +146,9 @@ def _export(
         what = "files"
     parts = ", ".join(f"{part} {count:,}" for part, count in counts.items()) if len(counts) > 1 else ""
     say(
-        f"{counted(sum(counts.values()), what)} written to {'standard output' if is_piped else path}"
+        f"{pluralize(sum(counts.values()), what)} written to {'standard output' if is_piped else path}"
         + (f": {parts}" if parts else "")
-        + (f" (pending: {counted(status.pending, 'scenarios')})" if status.pending else ""),
+        + (f" (pending: {pluralize(status.pending, 'scenarios')})" if status.pending else ""),
         err=is_piped,
     )
     say_lines(counts.notices, err=True)

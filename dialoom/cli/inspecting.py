@@ -16,7 +16,7 @@ from dialoom.api.run import RunReader
 from dialoom.graphs import Outline, Recipe, WithOutline, WithRoles
 from dialoom.graphs.gate import format_reduced_coverage, has_reduced_coverage
 from dialoom.graphs.outcome import count_dialogue_faults
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 from dialoom.roles.binding import is_provider_model
 from dialoom.roles.gateway.calls import INCOMPLETE_REASONS
 from dialoom.runs.configuration.config import RunConfig
@@ -26,7 +26,7 @@ from dialoom.runs.reading.search_index import extract_snippet
 from dialoom.runs.report.differences import format_subject
 from dialoom.runs.report.health import Health, health_by_subject
 from dialoom.runs.store import OWN_JUDGEMENTS, CommonCall, JudgementSet, RecordedEpisode, Status, Usage
-from dialoom.text import rounded
+from dialoom.text import format_number
 
 from .console import HarmlessConsole, make_console, table_of
 from .errors import worded
@@ -223,7 +223,7 @@ def list_scenarios(
                 say_json({**known, "scores": scores, "faults": faults, **matched})
                 continue
             values: dict[str, float | None] = {**scores, "faults": faults if ending else None}
-            shown = {name: "-" if (value := values.get(name)) is None else rounded(value) for name in metrics}
+            shown = {name: "-" if (value := values.get(name)) is None else format_number(value) for name in metrics}
             figures = "".join(f"{cell:>{len(name)}} " for name, cell in shown.items())
             say(f"{position + 1:>7}  {episode.state:<8} {ending:<16} {figures}{episode.id}")
             if words is not None:
@@ -354,7 +354,7 @@ def _print_episode(
 
 def _common_calls(common: Sequence[CommonCall]) -> Iterator[str]:
     """Yield one line for all shared calls with the same prompt, because a scenario may have dozens of such calls."""
-    for (role, prompt), users in grouped(((call.role, call.prompt), call.scenarios) for call in common).items():
+    for (role, prompt), users in group_pairs(((call.role, call.prompt), call.scenarios) for call in common).items():
         fewest, most = min(users), max(users)
         count = f"{len(users)} of them, each " if len(users) > 1 else ""
         used = f"by {most} scenarios" if fewest == most else f"by {fewest} to {most} scenarios"

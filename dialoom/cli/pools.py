@@ -21,7 +21,7 @@ from dialoom.personas import (
 )
 from dialoom.personas.similarity import count_passing, nearest_neighbours, suggested_threshold
 from dialoom.runs.errors import RunError
-from dialoom.text import counted
+from dialoom.text import pluralize
 
 from .errors import EXIT_DONE, EXIT_SOME_FAILED
 from .playing import play_or_resume
@@ -65,7 +65,7 @@ def _written(run: Path, out: Path) -> int:
     rounds, too_near = outcome.counts["rounds"], outcome.counts["too_near"]
     why = "the target is reached" if outcome.ended_by == "target" else "further rounds added hardly any texts"
     say(
-        f"wrote {len(entries):,} texts to {out} after {counted(rounds, 'rounds')}: {why}; "
+        f"wrote {len(entries):,} texts to {out} after {pluralize(rounds, 'rounds')}: {why}; "
         f"{too_near:,} were too similar to others"
     )
     return EXIT_DONE

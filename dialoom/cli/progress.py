@@ -12,7 +12,7 @@ from rich.text import Text
 from dialoom.roles.gateway.availability import CallInFlight
 from dialoom.roles.gateway.limits import LimitState
 from dialoom.runs.store import Usage
-from dialoom.text import counted
+from dialoom.text import pluralize
 
 _BAR = 20
 _ROOM_FOR_NAME, _ROOM_FOR_BAR = 70, 100
@@ -139,4 +139,4 @@ def slow_calls(calls: Sequence[CallInFlight]) -> str:
     minutes, seconds = divmod(int(slow[0].age), 60)
     hours, minutes = divmod(minutes, 60)
     age = f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{seconds:02d}s"
-    return f"{counted(len(slow), 'calls')} in flight for {'up to ' if len(slow) > 1 else ''}{age} ({slow[0].role})"
+    return f"{pluralize(len(slow), 'calls')} in flight for {'up to ' if len(slow) > 1 else ''}{age} ({slow[0].role})"

@@ -13,7 +13,7 @@ from dialoom.graphs import DialogueFault
 from dialoom.roles.gateway.calls import INCOMPLETE_REASONS
 from dialoom.runs.gateway_setup import BudgetStatus
 from dialoom.settings import Price
-from dialoom.text import counted
+from dialoom.text import pluralize
 
 from .console import make_console
 from .option_flags import trust_by_flag
@@ -94,7 +94,7 @@ def bound_lines(bounds: BudgetStatus, run: str) -> list[str]:
             for model, each in bounds.failed_attempts.items()
         ),
         *(
-            f"{counted(count, 'scenarios')} with unparsed judgements to repeat in {name!r}: dialoom retry {run} "
+            f"{pluralize(count, 'scenarios')} with unparsed judgements to repeat in {name!r}: dialoom retry {run} "
             f"--unparsed --judging {name!r}"
             for name, count in bounds.rejudgings.items()
         ),

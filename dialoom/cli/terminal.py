@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from dialoom.text import harmless, json_line
+from dialoom.text import format_safe_json, sanitize
 
 
 def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
@@ -18,7 +18,7 @@ def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
         err: Whether to print to standard error.
         nl: Whether a line end follows.
     """
-    typer.echo(harmless(str(text)), err=err, nl=nl)
+    typer.echo(sanitize(str(text)), err=err, nl=nl)
 
 
 def say_lines(texts: Iterable[object], *, err: bool = False) -> None:
@@ -29,4 +29,4 @@ def say_lines(texts: Iterable[object], *, err: bool = False) -> None:
 
 def say_json(value: Any) -> None:
     """Print a value as a line of JSON, and flush it."""
-    typer.echo(json_line(value))
+    typer.echo(format_safe_json(value))

@@ -16,8 +16,8 @@ from dialoom.api.operation_settings import CallSettings
 from dialoom.api.run import RunReader
 from dialoom.graphs import Episode, Recipe
 from dialoom.graphs.traits import MEASURED_TRAITS
-from dialoom.outputs import folder_output, json_line
-from dialoom.text import counted
+from dialoom.outputs import folder_output, format_json_line
+from dialoom.text import pluralize
 
 from .errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_SOME_FAILED
 from .new_folder import check_is_new, filled
@@ -92,7 +92,7 @@ def _write(folder: Path, name: str, source: str, episodes: Sequence[Episode]) ->
             file.write(filled("study-of-transcripts.toml", words))
         for file_name, rows in files.items():
             with made.text(f"{file_name}.jsonl") as file:
-                file.writelines(map(json_line, rows))
+                file.writelines(map(format_json_line, rows))
 
 
 def _person(episode: Episode) -> dict[str, Any]:
@@ -133,8 +133,8 @@ def import_file(
     if found.broken > len(found.errors):
         say(f"and {found.broken - len(found.errors):,} more", err=True)
     known = f", {found.known:,} already present" if found.known else ""
-    left = f", {counted(found.broken, 'broken rows')} left out" if found.broken else ""
-    say(f"{out}: {counted(found.added, 'conversations')} added{known}{left}")
+    left = f", {pluralize(found.broken, 'broken rows')} left out" if found.broken else ""
+    say(f"{out}: {pluralize(found.added, 'conversations')} added{known}{left}")
     say_lines(found.notices, err=True)
     if not found.is_complete:
         say("stopped; run the same command again to add the rest")

@@ -33,7 +33,7 @@ from dialoom.runs.control import (
 )
 from dialoom.runs.errors import Fault
 from dialoom.settings import AT_ONCE, part
-from dialoom.text import counted, duration, harmless, json_line
+from dialoom.text import format_duration, format_safe_json, pluralize, sanitize
 
 from .console import HarmlessConsole
 from .errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, flag
@@ -122,11 +122,11 @@ class Watcher:
             case ProviderUnreachable():
                 self._away.add(event.provider)
                 text = f"provider {event.provider} cannot be reached ({event.reason}): paused, next attempt in "
-                text += f"{duration(event.pause)}, stopping after {duration(event.patience)}"
+                text += f"{format_duration(event.pause)}, stopping after {format_duration(event.patience)}"
                 self._report_provider(self._log.warning, event, "provider unavailable", text)
             case ProviderReachable():
                 self._away.discard(event.provider)
-                text = f"provider {event.provider} is available again after {duration(event.seconds)}"
+                text = f"provider {event.provider} is available again after {format_duration(event.seconds)}"
                 self._report_provider(self._log.info, event, "provider available", text)
             case Stopping():
                 self._log.warning("stopping", reason=_worded(event))
@@ -175,9 +175,11 @@ class Watcher:
         trials, users = event.config.trials, len(casts)
         factors = [f"{users} user models"] * (users > 1) + [f"{trials} trials each"] * (trials > 1)
         each = (
-            f" ({', '.join([counted(event.scenarios // (trials * users), 'scenarios'), *factors])})" if factors else ""
+            f" ({', '.join([pluralize(event.scenarios // (trials * users), 'scenarios'), *factors])})"
+            if factors
+            else ""
         )
-        say(f"planned {counted(event.scenarios, event.config.units)}{each} in {event.path}")
+        say(f"planned {pluralize(event.scenarios, event.config.units)}{each} in {event.path}")
 
     def _begin(self, event: Started) -> None:
         self._what = event.action if event.judging is None else f"{event.action} as {event.judging!r}"
@@ -199,7 +201,7 @@ class Watcher:
         for (_, error), times in self._failures.items():  # each was printed once
             if times > 1 and not self._json:
                 shown = error if len(error) <= _MOST_LETTERS else error[:_MOST_LETTERS] + "..."
-                say(f"the same error {counted(times - 1, 'more times')}: {shown}")
+                say(f"the same error {pluralize(times - 1, 'more times')}: {shown}")
         self._failures.clear()
         say(
             f"{event.done:,} done, {event.failed:,} failed in {time.monotonic() - self._started:,.1f} s "
@@ -225,10 +227,11 @@ class Watcher:
         elif event.failed:
             say(f"retry what failed with: {self._retry(event)}")
         elif event.judging is None and status.failed:
-            say(f"{counted(status.failed, 'scenarios')} failed earlier; retry with: dialoom retry {event.path}")
+            say(f"{pluralize(status.failed, 'scenarios')} failed earlier; retry with: dialoom retry {event.path}")
         if event.is_complete and event.stopped is None and event.judging is None and status.pending:
             say(
-                f"{counted(status.pending, 'scenarios')} still pending; play the rest with: dialoom resume {event.path}"
+                f"{pluralize(status.pending, 'scenarios')} still pending; play the rest with: "
+                f"dialoom resume {event.path}"
             )
 
     def rest(self) -> None:
@@ -386,9 +389,9 @@ def _logger(as_json: bool) -> Any:
             structlog.processors.add_log_level,
             # Values must not contain terminal control sequences.
             lambda _logger, _method, values: {
-                key: harmless(value) if isinstance(value, str) else value for key, value in values.items()
+                key: sanitize(value) if isinstance(value, str) else value for key, value in values.items()
             },
-            structlog.processors.JSONRenderer(serializer=lambda values, **_: json_line(values))
+            structlog.processors.JSONRenderer(serializer=lambda values, **_: format_safe_json(values))
             if as_json
             else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
         ],

@@ -12,7 +12,7 @@ from dialoom.prompts import ChatMessage
 from dialoom.prompts.messages import format_call
 from dialoom.roles.gateway.calls import INCOMPLETE_REASONS
 from dialoom.runs.reading.conversations import MarkedMessage, RequestDiff
-from dialoom.text import counted
+from dialoom.text import pluralize
 
 from .components import element, lazy_details, text, verbatim
 
@@ -52,16 +52,16 @@ def _add_request(diff: RequestDiff) -> None:
     new_count = sum(each.mark == "new" for each in diff.messages)
     if diff.has_previous:
         removed_count = sum(each.mark == "gone" for each in diff.messages)
-        count = counted(len(diff.messages) - removed_count, "messages")
+        count = pluralize(len(diff.messages) - removed_count, "messages")
         summary = f"request: {count}, {new_count} of them new since the previous call"
         text("div", summary + (f", {removed_count} removed" if removed_count else ""), "label")
     else:
-        text("div", f"request: {counted(len(diff.messages), 'messages')}", "label")
+        text("div", f"request: {pluralize(len(diff.messages), 'messages')}", "label")
     if diff.tools:
         text("div", f"tools: {', '.join(diff.tools)}", "quiet small")
     for is_unchanged, messages in _group_messages(diff):
         if is_unchanged:
-            count = counted(len(messages), "messages")
+            count = pluralize(len(messages), "messages")
             lazy_details(
                 f"{count} unchanged" if diff.has_previous else f"{count} in between",
                 partial(_add_marked_messages, messages),

@@ -10,7 +10,7 @@ from typing import Any
 
 from dialoom.graphs import Chart, Estimate, Series, Table
 from dialoom.runs.report import format_cell
-from dialoom.text import rounded
+from dialoom.text import format_number
 
 _COLOURS = ("#2a8c82", "#d0743c", "#5b7fc7", "#b8589a", "#8a9a3b", "#c2a01e", "#7a7d84")
 """Colours that are readable on light and dark backgrounds; lightness and symbols distinguish them for any colour
@@ -211,7 +211,11 @@ def compute_height(rows: int) -> int:
 def _format_value(y: float | None, low: float | None, high: float | None) -> str:
     if y is None:
         return "none"
-    return rounded(y) if low is None or high is None else f"{rounded(y)} [{rounded(low)}, {rounded(high)}]"
+    return (
+        format_number(y)
+        if low is None or high is None
+        else f"{format_number(y)} [{format_number(low)}, {format_number(high)}]"
+    )
 
 
 def _escape(text: str) -> str:

@@ -13,7 +13,7 @@ from nicegui import ui
 from nicegui.elements.mixins.text_element import TextElement
 
 from dialoom.errors import DialoomError
-from dialoom.text import counted, harmless
+from dialoom.text import pluralize, sanitize
 
 from .shell import show_error
 
@@ -112,8 +112,8 @@ def text(tag: str, content: str, classes: str = "", **attributes: str) -> Any:
         attributes: The element's attributes; an underscore stands for a hyphen.
     """
     properties = _normalize_attributes(attributes)
-    in_fragment = _append_to_fragment(tag, harmless(content), {"class": classes, **properties})
-    return in_fragment or _set_attributes(TextElement(tag=tag, text=harmless(content)).classes(classes), properties)
+    in_fragment = _append_to_fragment(tag, sanitize(content), {"class": classes, **properties})
+    return in_fragment or _set_attributes(TextElement(tag=tag, text=sanitize(content)).classes(classes), properties)
 
 
 def element(tag: str, classes: str = "", **attributes: str) -> Any:
@@ -124,7 +124,7 @@ def element(tag: str, classes: str = "", **attributes: str) -> Any:
 
 
 def _normalize_attributes(attributes: Mapping[str, str]) -> dict[str, str]:
-    return {name.strip("_").replace("_", "-"): harmless(value) for name, value in attributes.items()}
+    return {name.strip("_").replace("_", "-"): sanitize(value) for name, value in attributes.items()}
 
 
 def _set_attributes(target: Any, attributes: Mapping[str, str]) -> Any:
@@ -138,7 +138,7 @@ def set_initial_value(field: Any, value: str) -> Any:
 
     The value is set as an attribute, because a property would be set again with every change.
     """
-    field.props["^value"] = harmless(value)
+    field.props["^value"] = sanitize(value)
     return field
 
 
@@ -146,8 +146,8 @@ def link(content: str, target: str, classes: str = "", **attributes: str) -> Any
     """Add a link within the studio."""
     properties = _normalize_attributes(attributes)
     fixed = {"class": f"nicegui-link {classes}", "href": target}
-    in_fragment = _append_to_fragment("a", harmless(content), {**fixed, **properties})
-    return in_fragment or _set_attributes(ui.link(harmless(content), target).classes(classes), properties)
+    in_fragment = _append_to_fragment("a", sanitize(content), {**fixed, **properties})
+    return in_fragment or _set_attributes(ui.link(sanitize(content), target).classes(classes), properties)
 
 
 @contextmanager
@@ -229,7 +229,7 @@ def verbatim(content: str, classes: str = "said", marks: Sequence[str] = ()) -> 
     """
     _add_highlighted(content[:MAX_INITIAL_CHARACTERS], classes, marks)
     if rest := content[MAX_INITIAL_CHARACTERS:]:
-        lazy_details(counted(len(rest), "more characters"), lambda: text("div", rest, classes))
+        lazy_details(pluralize(len(rest), "more characters"), lambda: text("div", rest, classes))
 
 
 def button(label: str, on_click: Callable[[], Any], classes: str = "button", **attributes: str) -> ui.element:

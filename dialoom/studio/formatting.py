@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dialoom.text import rounded
+from dialoom.text import format_number
 
 UNKNOWN = "unknown"
 ABSENT = "–"
@@ -32,7 +32,7 @@ def format_money(value: float | None) -> str:
 
 def format_score(value: float | None) -> str:
     """Format a mean score."""
-    return ABSENT if value is None else rounded(value)
+    return ABSENT if value is None else format_number(value)
 
 
 def format_duration(seconds: float) -> str:

@@ -18,7 +18,7 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.stepping import NextRequest
 from dialoom.runs.stepping.values import get_value
 from dialoom.studio import actions
-from dialoom.text import counted, harmless
+from dialoom.text import pluralize, sanitize
 
 from .calls import add_messages
 from .components import button, card, details, element, lazy_details, set_initial_value, text
@@ -207,7 +207,7 @@ class Field:
         self._value, self._is_too_long = value, False
         if not self.input.is_deleted:
             field = f"document.getElementById({json.dumps(self._id)})"
-            self.input.client.run_javascript(f"{field}.value = {json.dumps(harmless(value))}")
+            self.input.client.run_javascript(f"{field}.value = {json.dumps(sanitize(value))}")
 
     def receive(self, event: Any) -> None:
         """Store the value that the browser sent."""
@@ -303,7 +303,9 @@ class Forms:
                 text("h2", f"Next call: {request.role}" + ("" if who == request.role else f" by {who}"))
                 text("span", f"{request.request.model} · {request.request.prompt_id}", "quiet small")
             messages = request.request.messages
-            lazy_details(f"Next request: {counted(len(messages), 'messages')}", partial(add_messages, messages), "call")
+            lazy_details(
+                f"Next request: {pluralize(len(messages), 'messages')}", partial(add_messages, messages), "call"
+            )
             is_to_change = bool(self._page.view.get("before"))  # the page was opened by the link `edit`
             reply, prompt = f"reply {request.name}", f"prompt {request.name} "
             with details("Write this reply", "form", is_open=is_to_change or reply in self._page.drafts):

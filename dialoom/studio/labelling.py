@@ -20,7 +20,7 @@ from dialoom.runs.report import format_rows
 from dialoom.runs.report.differences import format_subject
 from dialoom.runs.report.health import Health
 from dialoom.runs.store import JudgementSet
-from dialoom.text import counted
+from dialoom.text import pluralize
 
 from .components import button, details, element, lazy_details, link, set_initial_value, text, verbatim
 from .page import View
@@ -187,7 +187,7 @@ class JudgementBox:
             if (count := len(items) - len(self._conversation.judged)) and not self._annotator:
                 text(
                     "p",
-                    f"{counted(count, 'judgements')} of single turns, shown at the last message of each turn",
+                    f"{pluralize(count, 'judgements')} of single turns, shown at the last message of each turn",
                     "quiet small",
                 )
             self._add_earlier_labels_note(labels, items)
@@ -256,7 +256,7 @@ class JudgementBox:
         here = {item.id for item in items}
         if count := sum(each.is_earlier and each.item not in here for each in labels):
             labels_left = (
-                f"{counted(count, 'labels')} that you gave to judgements which only an earlier conversation has"
+                f"{pluralize(count, 'labels')} that you gave to judgements which only an earlier conversation has"
             )
             text("p", f"Not counted while this conversation is the outcome: {labels_left}.", "quiet small")
 

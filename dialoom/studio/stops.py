@@ -23,7 +23,7 @@ from dialoom.runs.stepping.tree import SpokenLine, TreeNode, assign_columns, tra
 from dialoom.runs.stepping.values import to_plain
 from dialoom.runs.stepping.view import HistoryEntry
 from dialoom.runs.store import StepCall
-from dialoom.text import counted
+from dialoom.text import pluralize
 
 from .calls import add_messages
 from .components import details, element, fragment, lazy_details, link, text, verbatim
@@ -87,7 +87,7 @@ def _add_call_list(calls: Sequence[StepCall], parsed_replies: Mapping[int, Any])
                 verbatim(call.reply, "said block")
             for each in call.tool_calls:
                 verbatim(format_call(each), "said mono block")
-            lazy_details(f"request: {counted(len(call.messages), 'messages')}", partial(_add_request, call), "call")
+            lazy_details(f"request: {pluralize(len(call.messages), 'messages')}", partial(_add_request, call), "call")
 
 
 def _add_request(call: StepCall) -> None:
@@ -110,7 +110,7 @@ def format_call_figures(call: StepCall) -> str:
 def add_changes(changes: Sequence[Change]) -> None:
     """Add the changes to the state since the previous stop."""
     if changes:
-        summary = f"{counted(len(changes), 'changes')} to the state"
+        summary = f"{pluralize(len(changes), 'changes')} to the state"
         container = details(summary) if len(changes) > _MAX_UNFOLDED_CHANGES else nullcontext()
         with container, element("ul", "changes"):
             for each in changes:
@@ -139,7 +139,7 @@ def add_transcript(transcript: Sequence[Line] | Outline) -> None:
     lines = transcript_lines(transcript)
     earlier, last = lines[:-_MAX_INITIAL_LINES], lines[-_MAX_INITIAL_LINES:]
     if earlier:
-        lazy_details(f"{counted(len(earlier), 'lines')} earlier", partial(_add_lines, earlier))
+        lazy_details(f"{pluralize(len(earlier), 'lines')} earlier", partial(_add_lines, earlier))
     _add_lines(last)
     if not lines:
         text("p", "Nothing has been said yet.", "quiet")
@@ -178,7 +178,9 @@ def add_comparison(
         for name, (number, is_end) in zip(comparison.names, comparison.positions, strict=True)
     )
     text(
-        "p", f"{positions}; {counted(comparison.shared, 'steps')} in common ({format_cost(comparison.before)})", "quiet"
+        "p",
+        f"{positions}; {pluralize(comparison.shared, 'steps')} in common ({format_cost(comparison.before)})",
+        "quiet",
     )
     with element("div", "versus", role="region", aria_label="Two branches side by side"):
         for index, name in enumerate(comparison.names):
@@ -190,7 +192,7 @@ def add_comparison(
         for is_same, group in groupby(comparison.lines, key=lambda pair: pair.is_same):
             pairs = list(group)
             if is_same:
-                with details(f"{counted(len(pairs), 'equal lines')}", "alike"):
+                with details(f"{pluralize(len(pairs), 'equal lines')}", "alike"):
                     _add_lines([pair.left for pair in pairs if pair.left is not None])
                 continue
             for pair in pairs:

@@ -19,7 +19,7 @@ from dialoom.graphs.tables import (
     share_of,
 )
 from dialoom.graphs.tables.statistics import TRIALS_NOTE
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 from dialoom.personas.apollo.source import FORMS
 
 from .loop import ENDINGS, FLAGS, LABELS, kappa
@@ -93,7 +93,7 @@ class ApolloResults:
 
     def grouped(self, samples: Iterable[Sample], axes: Sequence[str]) -> list[tuple[tuple[Any, ...], list[Sample]]]:
         """Return the groups of samples with equal values of these axes, with these values and sorted by them."""
-        groups = grouped((tuple(sample[axis] for axis in axes), sample) for sample in samples)
+        groups = group_pairs((tuple(sample[axis] for axis in axes), sample) for sample in samples)
         ordered = [self._orders.get(axis) for axis in axes]
 
         def place(key: tuple[Any, ...]) -> list[Any]:
@@ -408,7 +408,7 @@ def _over(title: str, samples: Group, shown: Sequence[str]) -> str:
     if len(sizes) > 1 and not {_TITLES["size"], *sizes} & {column.removesuffix(" %") for column in shown}:
         title += f", over {', '.join(sizes)}"
     played = ((tuple(sample[axis] for axis in ("model", "pair", "size")), sample) for sample in samples)
-    places = grouped((key, sample["place"]) for key, sample in played if not sample["evolving"])
+    places = group_pairs((key, sample["place"]) for key, sample in played if not sample["evolving"])
     if "place" not in shown and any(len({*of_pair}) > 1 for of_pair in places.values()):
         title += ", over several positions of the relevant session"
     if _TITLES["evolving"] not in shown and len({sample["evolving"] for sample in samples}) > 1:

@@ -29,7 +29,7 @@ from dialoom.graphs.gate.talk import (
     stem_words,
 )
 from dialoom.graphs.outcome import DialogueFault, Judgement
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 
 _TAG = re.compile(r"(?:<|&lt;)\s{0,3}/?\s{0,3}([^\W\d_][\w-]{0,40})")
 _TEMPLATE_MARK = re.compile(
@@ -247,7 +247,9 @@ def _index_instructions(
 ) -> tuple[Sequence[_Clause], Mapping[str, Sequence[int]]]:
     """Return instructions with their content words, and the numbers of the instructions that have each word."""
     instructions = [(each, each - stop) for each in clauses]
-    return instructions, grouped((word, number) for number, (_, content) in enumerate(instructions) for word in content)
+    return instructions, group_pairs(
+        (word, number) for number, (_, content) in enumerate(instructions) for word in content
+    )
 
 
 def _parse_tag_name(tag: str) -> str:

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from dialoom.graphs.outcome import DialogueFault, Line
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 from dialoom.prompts import Prompt
 from dialoom.text import UNIT, WORD
 
@@ -225,7 +225,9 @@ def may_be_english(text: str) -> bool:
 
 @cache
 def _index_common_words() -> Mapping[str, Sequence[str]]:
-    return grouped((word, code) for code, each in load_vocabularies().items() for word in each.stop if len(word) > 1)
+    return group_pairs(
+        (word, code) for code, each in load_vocabularies().items() for word in each.stop if len(word) > 1
+    )
 
 
 @cache

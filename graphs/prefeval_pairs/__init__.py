@@ -21,7 +21,7 @@ from dialoom.graphs.recipe import RecipeError, chosen
 from dialoom.graphs.scenario import Shared
 from dialoom.graphs.tables.pivot import Column, Pivot, tabulate
 from dialoom.graphs.tables.table import Outline, Span, Table
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 from dialoom.personas.preferences import (
     FOLDERS,
     FORMS,
@@ -44,7 +44,7 @@ from .scenario import ANSWERERS, AS_CHOSEN, REPLY_TYPES, UNTIL, PairsOptions, Pa
 def _by_topic(options: PairsOptions, note: Callable[[str], None]) -> Mapping[str, list[Draft]]:
     """Return the input drafts by topic."""
     drafts = [] if options.drafts is None else [*read_drafts(options.drafts)]
-    found = grouped((draft.topic, draft) for draft in drafts)
+    found = group_pairs((draft.topic, draft) for draft in drafts)
     if options.drafts is not None:
         changed = sum(draft.renewed().text_id != draft.text_id for draft in drafts)
         again = f"; {changed} were edited, and are reviewed again" if changed else ""

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from dialoom.graphs.outcome import TRIAL_OF, USER_MODEL, Episode, Status
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 
 from .pivot import format_turn_title
 from .statistics import TRIALS_NOTE, Tally, intervals
@@ -78,7 +78,7 @@ def build_default_tables(
             del groups[name]
             tables[0].notes.append(f"There is no table by {name}: it has {len(values)} different numbers.")
     ordered = sorted(groups, key=lambda name: name != unit)
-    alike = grouped((partitions[name].digest(), name) for name in ordered if 1 < len(groups[name]) < overall.size)
+    alike = group_pairs((partitions[name].digest(), name) for name in ordered if 1 < len(groups[name]) < overall.size)
     for name, *others in sorted(alike.values()):
         tables.append(_build_table(f"scores-by-{name}", f"Scores by {name}", name, groups[name], overall, units))
         if others:

@@ -10,7 +10,7 @@ from itertools import chain, combinations, product, takewhile
 from typing import Literal, TypeAlias
 
 from dialoom.graphs.outcome import Episode, Status
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 
 from .statistics import MIN_UNITS, Estimate, is_interval_note
 
@@ -226,7 +226,7 @@ def side_by_side(runs: Sequence[tuple[str, Sequence[Table]]]) -> list[Table]:
     texts (e.g. the same setting) are adjacent. Tables with different columns stay separate, with the label in the
     title.
     """
-    by_name = grouped((table.name, (label, table)) for label, tables in runs for table in tables)
+    by_name = group_pairs((table.name, (label, table)) for label, tables in runs for table in tables)
     merged: list[Table] = []
     for same in by_name.values():
         merged += (
@@ -237,14 +237,14 @@ def side_by_side(runs: Sequence[tuple[str, Sequence[Table]]]) -> list[Table]:
 
 def _merge_tables(tables: Sequence[tuple[str, Table]]) -> Table:
     template = tables[0][1]
-    groups = grouped((_row_labels(row), [label, *row]) for label, table in tables for row in table.rows)
+    groups = group_pairs((_row_labels(row), [label, *row]) for label, table in tables for row in table.rows)
     rows: list[Sequence[Cell]] = [row for group in groups.values() for row in group]
     return replace(template, columns=["run", *template.columns], rows=rows, notes=[*_merge_notes(tables)])
 
 
 def _merge_notes(tables: Sequence[tuple[str, Table]]) -> Iterator[str]:
     """Yield the notes of labelled tables; a note that only some of them have begins with their label."""
-    labels = grouped((note, label) for label, table in tables for note in table.notes)
+    labels = group_pairs((note, label) for label, table in tables for note in table.notes)
     for note, with_note in labels.items():
         is_common = len(with_note) == len(tables) or is_interval_note(note)
         yield from [note] if is_common else [f"{label}: {note}" for label in with_note]

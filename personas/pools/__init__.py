@@ -15,11 +15,11 @@ from typing import Any, Literal, get_args
 from pydantic import Field
 
 from dialoom.errors import Advice
-from dialoom.inputs import DataError, Record, decode_json, read_bytes, read_lines, validated
+from dialoom.inputs import DataError, Record, decode_json, read_bytes, read_lines, validate_model
 from dialoom.outputs import write_lines
 from dialoom.personas.profile import HALVES, Repairs
 from dialoom.personas.rows import advising_study
-from dialoom.text import well_formed_value
+from dialoom.text import to_well_formed_value
 
 PoolKind = Literal["profile", "personality"]
 KINDS: tuple[PoolKind, ...] = get_args(PoolKind)
@@ -109,7 +109,7 @@ def _values(text: str, path: Path, number: int, repairs: Repairs) -> Iterator[An
     place = 0
     while place < len(text):
         value, place = decode_json(text, path, number, place)
-        whole = well_formed_value(value)
+        whole = to_well_formed_value(value)
         repairs[HALVES] += whole != value
         yield whole
         place += len(_GAP.match(text, place)[0])  # type: ignore[index]
@@ -143,7 +143,7 @@ def entries_of(path: Path, repairs: Repairs) -> Iterator[tuple[int, PoolEntry]]:
                 repairs["empty texts left out"] += 1
                 continue
             repairs["texts with stray spaces or line breaks repaired"] += text != values["text"]
-            yield number, validated(PoolEntry, {"id": content_id(text), **values, "text": text}, path, number)
+            yield number, validate_model(PoolEntry, {"id": content_id(text), **values, "text": text}, path, number)
 
 
 def read_pool(path: Path, repairs: Repairs | None = None) -> list[PoolEntry]:
@@ -278,4 +278,4 @@ def _persona(value: Any, path: Path, number: int) -> Persona:
         )
     values = {key: " ".join(part.split()) if isinstance(part, str) else part for key, part in value.items()}
     own_id = content_id(str(values.get("profile")), str(values.get("personality")))
-    return validated(Persona, {"id": own_id, **values}, path, number)
+    return validate_model(Persona, {"id": own_id, **values}, path, number)

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from dialoom.grouping import grouped
-from dialoom.inputs import DataError, Frozen, Model, Record, parse_json, read_text, validated
+from dialoom.grouping import group_pairs
+from dialoom.inputs import DataError, Frozen, Model, Record, parse_json, read_text, validate_model
 from dialoom.personas.pools import content_id
 from dialoom.personas.rows import advising_study
-from dialoom.text import well_formed_value
+from dialoom.text import to_well_formed_value
 
 Form = Literal["explicit", "choice", "persona"]
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -97,7 +97,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     for number, row in enumerate(rows):
         if not isinstance(row, dict):
             raise DataError(path, f"row {number} is {row!r:.60}; each row must be an object")
-    return [dict(well_formed_value(row)) for row in rows]
+    return [dict(to_well_formed_value(row)) for row in rows]
 
 
 def read_models(path: Path, type_: type[Model], *, once: str = "") -> list[Model]:
@@ -114,7 +114,7 @@ def read_models(path: Path, type_: type[Model], *, once: str = "") -> list[Model
     found: list[Model] = []
     places: dict[Any, int] = {}
     for number, row in enumerate(read_rows(path)):
-        found.append(validated(type_, row, path, part=f"row {number}"))
+        found.append(validate_model(type_, row, path, part=f"row {number}"))
         if once and (first := places.setdefault(row[once], number)) != number:
             raise DataError(path, f"row {number}: {once} {row[once]!r:.60} is also in row {first}")
     if not found:
@@ -263,7 +263,7 @@ def _talk(path: Path, place: str, row: dict[str, Any], form: Form) -> tuple[Chat
 @lru_cache(maxsize=2)
 def _by_topic(path: Path) -> dict[str, list[dict[str, Any]]]:
     rows = enumerate(read_rows(path))
-    by_topic = grouped((text_of(path, f"row {number}", row, "topic"), row) for number, row in rows)
+    by_topic = group_pairs((text_of(path, f"row {number}", row, "topic"), row) for number, row in rows)
     if not by_topic:
         raise DataError(path, "contains no pairs")
     return by_topic

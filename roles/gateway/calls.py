@@ -16,7 +16,7 @@ from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.prompts.messages import get_extra_fields, message_identity
 from dialoom.roles.players import Session
 from dialoom.settings import SessionForm, Structured
-from dialoom.text import well_formed, well_formed_value
+from dialoom.text import to_well_formed, to_well_formed_value
 
 MAX_ASKS = 2
 """Maximum number of requests until a reply can be parsed; the second one shows the model its error."""
@@ -309,11 +309,11 @@ class Completion:
     def __post_init__(self) -> None:
         for name in ("text", "finish_reason", "reasoning"):
             if (text := getattr(self, name)) is not None:
-                object.__setattr__(self, name, well_formed(text))
+                object.__setattr__(self, name, to_well_formed(text))
         if self.tool_calls:
-            object.__setattr__(self, "tool_calls", tuple(well_formed_value(list(self.tool_calls))))
-            object.__setattr__(self, "outputs", tuple(map(well_formed, self.outputs)))
-            object.__setattr__(self, "carried", well_formed_value(self.carried))
+            object.__setattr__(self, "tool_calls", tuple(to_well_formed_value(list(self.tool_calls))))
+            object.__setattr__(self, "outputs", tuple(map(to_well_formed, self.outputs)))
+            object.__setattr__(self, "carried", to_well_formed_value(self.carried))
         for name in USAGE_FIELDS[:-1]:
             if not is_token_count(getattr(self, name)):
                 object.__setattr__(self, name, None)

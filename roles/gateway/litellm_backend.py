@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
-from dialoom.importing import collection_paused
+from dialoom.importing import pause_garbage_collection
 from dialoom.roles import offline
 from dialoom.roles.binding import OFFLINE_PREFIX, ModelBinding
 from dialoom.roles.errors import BindingError, PermanentProviderError, ProviderError, TransientProviderError
@@ -503,7 +503,7 @@ def load_litellm() -> ModuleType:
 def _import_litellm() -> ModuleType:
     # LiteLLM reads these when it is imported. In its mode DEV, it would also load any `.env` file that it finds.
     quiet = _set_variables(LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_LOG="ERROR", LITELLM_MODE="PRODUCTION")
-    with quiet, collection_paused():
+    with quiet, pause_garbage_collection():
         import litellm
 
     from . import exchange

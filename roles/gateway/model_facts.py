@@ -20,7 +20,7 @@ from urllib.parse import quote, urlsplit
 from dotenv.parser import parse_stream
 
 from dialoom.errors import Advice
-from dialoom.inputs import MOST_YAML_BYTES, read_text
+from dialoom.inputs import MAX_YAML_BYTES, read_text
 from dialoom.roles.binding import EMBEDDING_PREFIX, OBJECT_PREFIX, OFFLINE_PREFIX, ModelBinding, is_provider_model
 from dialoom.roles.errors import BindingError, ContextError
 from dialoom.roles.parameters import DEPLOYMENT, TOKENIZER, count_tokens
@@ -53,7 +53,7 @@ def load_env_file(path: Path) -> list[str]:
         DataError: If the file cannot be read.
         BindingError: If a line is malformed, or a name occurs twice. The message contains no value.
     """
-    text = read_text(path, MOST_YAML_BYTES, streams=True)
+    text = read_text(path, MAX_YAML_BYTES, streams=True)
     values: dict[str, str] = {}
     for binding in parse_stream(io.StringIO(text)):
         if binding.key is None and not binding.error:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from dialoom.graphs import Estimate, Table, WithFacets, WithJudging
 from dialoom.graphs.tables.statistics import MIN_UNITS, Tally, student_quantile
 from dialoom.graphs.tables.table import Cell
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.conversations import Group
 from dialoom.runs.report.differences import find_differing_users
@@ -269,7 +269,9 @@ def _calibrate_group(
 ) -> CalibratedScore:
     """Return the calibrated mean of labels from `scale[0]` to `scale[1]`."""
     low, width = scale[0], scale[1] - scale[0]
-    labels_by_score = grouped((score, (value - low) / width) for score, _, value in items.values() if value is not None)
+    labels_by_score = group_pairs(
+        (score, (value - low) / width) for score, _, value in items.values() if value is not None
+    )
     count = sum(map(len, labels_by_score.values()))
     strata, groups = stratify(
         Counter(score for score, _, _ in items.values()), labels_by_score, max_strata=strata_limit(count)

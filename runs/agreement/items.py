@@ -22,7 +22,7 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.reading.conversations import Group, Item, iter_items
 from dialoom.runs.reading.scenarios import select_episodes
 from dialoom.runs.store import RunFile
-from dialoom.text import csv_cell
+from dialoom.text import escape_csv_cell
 
 
 def find_scenario(run: RunFile, item: str) -> tuple[int, str] | None:
@@ -264,12 +264,14 @@ def write_sample(
     # The byte order mark (`-sig`) tells spreadsheets that the file is UTF-8.
     with text_output(target, (run.path,), encoding="utf-8-sig", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(map(csv_cell, [*COLUMNS, *(LABEL_PREFIX + name for name in annotators)]))
+        writer.writerow(map(escape_csv_cell, [*COLUMNS, *(LABEL_PREFIX + name for name in annotators)]))
         for each in drawn:
             episode = run.episode(run.resolve(each.episode), judging)
             assert episode is not None, "a drawn scenario is finished, and stays so"
             item = next(item for item in iter_items(episode, recipe) if item.id == each.id)
-            writer.writerow([*map(csv_cell, item_row(run, episode, item, known_scales)), *[""] * len(annotators)])
+            writer.writerow(
+                [*map(escape_csv_cell, item_row(run, episode, item, known_scales)), *[""] * len(annotators)]
+            )
     return Sample(Counter(each.group for each in drawn), unscored, len({each.episode for each in drawn}))
 
 

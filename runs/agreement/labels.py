@@ -19,12 +19,12 @@ from typing import NamedTuple
 
 from dialoom.graphs import Episode, WithJudging
 from dialoom.inputs import DataError, read_text
-from dialoom.outputs import exclusive, text_output
+from dialoom.outputs import exclusive_lock, text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.conversations import Item, iter_items
 from dialoom.runs.store import RunFile
 from dialoom.runs.store.connections import Signature, signature
-from dialoom.text import cell_text, csv_cell
+from dialoom.text import escape_csv_cell, unescape_csv_cell
 
 from .items import (
     COLUMNS,
@@ -95,7 +95,7 @@ def read_labels(path: Path, annotators: Collection[str] = ()) -> Labels:
     digest_index = titles.index(DIGEST_COLUMN) if DIGEST_COLUMN in titles else len(header)
     rows: dict[str, dict[str, LabelRow]] = {}
     for line, cells in lines:
-        item = cell_text(_get_cell(cells, item_index))
+        item = unescape_csv_cell(_get_cell(cells, item_index))
         labels = tuple(_get_cell(cells, column) for column in columns.values())
         if not any(cell.strip() for cell in cells):
             continue  # spreadsheets leave empty rows at the end
@@ -105,7 +105,7 @@ def read_labels(path: Path, annotators: Collection[str] = ()) -> Labels:
             )
         if not item:
             raise DataError(path, f"this row has no {ITEM_COLUMN!r}, which must be the item's id from the sample", line)
-        digest, item_rows = cell_text(_get_cell(cells, digest_index)), rows.setdefault(item, {})
+        digest, item_rows = unescape_csv_cell(_get_cell(cells, digest_index)), rows.setdefault(item, {})
         # A row without a digest may belong to any conversation.
         existing = (
             item_rows.get(digest) or item_rows.get("") or (None if digest else next(iter(item_rows.values()), None))
@@ -258,7 +258,7 @@ class LabelFile:
             return
         digests: dict[int, dict[str, str]] = {}
         for row in rows:
-            id_, label = cell_text(_get_cell(row, item_column)), _get_cell(row, label_column)
+            id_, label = unescape_csv_cell(_get_cell(row, item_column)), _get_cell(row, label_column)
             located = find_scenario(run, id_) if label else None
             if located is None or position not in (None, located[0]):
                 continue
@@ -298,12 +298,14 @@ class LabelFile:
                 scales.get(item_found.judgement.metric).parse(label)
             except ValueError as error:
                 raise RunError(f"label: {error}", setting="label") from error
-        with _write_lock, exclusive(self.path):
+        with _write_lock, exclusive_lock(self.path):
             header, rows = self._read_file()
             item_column, label_column = _ensure_column(header, ITEM_COLUMN), _ensure_column(header, LABEL_PREFIX + name)
-            new_cells = dict(zip(COLUMNS, map(csv_cell, item_row(run, episode, item_found, scales)), strict=True))
+            new_cells = dict(
+                zip(COLUMNS, map(escape_csv_cell, item_row(run, episode, item_found, scales)), strict=True)
+            )
             digest_column = _ensure_column(header, DIGEST_COLUMN)
-            item_rows = [row for row in rows if cell_text(_get_cell(row, item_column)) == item]
+            item_rows = [row for row in rows if unescape_csv_cell(_get_cell(row, item_column)) == item]
             # The row of this conversation or, if there is none, a row without a digest.
             matching_rows = (
                 row
@@ -418,6 +420,6 @@ def _find_column(header: Sequence[str], title: str) -> int | None:
 def _ensure_column(header: list[str], title: str) -> int:
     """Return the index of a column, which is added if it is missing."""
     if (index := _find_column(header, title)) is None:
-        header.append(csv_cell(title))
+        header.append(escape_csv_cell(title))
         return len(header) - 1
     return index

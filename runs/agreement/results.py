@@ -29,7 +29,7 @@ from dialoom.runs.report.rater_agreement import (
 )
 from dialoom.runs.report.reported import label_runs, offline_note
 from dialoom.runs.store import RunFile
-from dialoom.text import counted
+from dialoom.text import pluralize
 
 from .items import Scale, Scales, compute_item_digest, find_scenario, iter_run_items
 from .labels import LabelRow, Labels
@@ -482,7 +482,7 @@ def excluded_label_notes(earlier: ExcludedLabels, unjudged: ExcludedLabels) -> I
                 *excluded.scenarios[:_MAX_LISTED_SCENARIOS],
                 *(["..."] if excluded.scenarios[_MAX_LISTED_SCENARIOS:] else []),
             ]
-            scenarios = counted(len(excluded.scenarios), "scenarios")
+            scenarios = pluralize(len(excluded.scenarios), "scenarios")
             yield text.format(count=f"{excluded.count:,}, of {scenarios} ({', '.join(shown)})")
 
 

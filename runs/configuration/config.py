@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from dialoom.graphs.outcome import USER, parse_episode_numbers
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 from dialoom.inputs import Record
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import ATTENTIVE, PLACEHOLDER
@@ -120,7 +120,7 @@ def config_diff(stored: RunConfig, requested: RunConfig) -> list[str]:
 
 def _flatten(config: RunConfig) -> dict[str, Any]:
     casts = [config.models, *({USER: user} for user in config.users), *config.panel]
-    by_role = grouped((role, binding) for cast in casts for role, binding in cast.items())
+    by_role = group_pairs((role, binding) for cast in casts for role, binding in cast.items())
     players = {
         f"{role}{f' {number}' if number > 1 else ''} {key}": value
         for role, bindings in by_role.items()

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dialoom.errors import RunError
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
@@ -75,7 +75,7 @@ def _can_end(graph: Graph) -> bool:
     for name, branches in graph.branches.items():
         edges += [(name, end) for each in branches.values() for end in (each.ends.values() if each.ends else (END,))]
     edges += [(name, end) for name, spec in graph.nodes.items() for end in spec.ends or ()]
-    following, reached, waiting = grouped(edges), set[str](), {START}
+    following, reached, waiting = group_pairs(edges), set[str](), {START}
     while waiting:
         if (name := waiting.pop()) == END or name not in following:
             return True

@@ -17,7 +17,7 @@ from dialoom.runs.report import Report, render_markdown
 from dialoom.runs.report.reported import OFFLINE_NOTE, offline_roles
 from dialoom.runs.store import RunFile
 from dialoom.settings import PathLike, check_lists
-from dialoom.text import counted
+from dialoom.text import pluralize
 
 from .dataset import Dataset, rows_dataset, run_dataset
 from .dialogues import describe_dialogues
@@ -159,7 +159,7 @@ def _describe(
             for shown in (table, chart) if roles else ():
                 shown.notes.insert(0, OFFLINE_NOTE.format(roles=roles))
             tables, charts = [table, *tables], [chart, *charts]
-        return Report(f"{dataset.name}: {counted(count, 'dialogues')}", tables, charts)
+        return Report(f"{dataset.name}: {pluralize(count, 'dialogues')}", tables, charts)
 
 
 def _opened_run(path: Path, trust: Trust | None, opened: ExitStack) -> Dataset:

@@ -23,8 +23,8 @@ from dialoom.graphs.tables.diversity import (
 from dialoom.graphs.tables.table import EMPTY_LABEL, Cell
 from dialoom.personas.similarity import DrawnTexts
 from dialoom.runs.export.shortcuts import PairSample, shortcut_table
-from dialoom.text import counted as amount
-from dialoom.text import word_count
+from dialoom.text import count_words
+from dialoom.text import pluralize as amount
 
 from .dataset import COMPARED_TEXTS, Dataset, DescribedDialogue
 from .lexical import NEAR, SHINGLE, Duplicates, SimilarTexts, TextIndex
@@ -72,7 +72,7 @@ class DialogueCount:
             self.openings[" ".join(dialogue.opening.split())] += 1
         sizes = Counter({"lines": len(dialogue.lines)})
         for line in dialogue.lines:
-            sizes[f"words of the {line.role}"] += word_count(line.content)
+            sizes[f"words of the {line.role}"] += count_words(line.content)
             self.lines.setdefault(line.role, DrawnTexts(MOST_LINES)).add(line.content)
             self.languages[detect_language(line.content) or "unknown"] += 1
             for datum in find(line.content):

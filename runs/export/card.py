@@ -14,12 +14,12 @@ import yaml
 from dialoom.graphs.capabilities import WithFacets, WithGate, WithJudging
 from dialoom.graphs.gate import format_reduced_coverage
 from dialoom.graphs.gate.talk import UNDETERMINED
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 from dialoom.runs.report.health import assess_health, health_table
 from dialoom.runs.report.report import markdown_rows, markdown_table
 from dialoom.runs.report.reported import OFFLINE_NOTE, label_runs, offline_roles, played_again_note
 from dialoom.runs.store import OWN_JUDGEMENTS
-from dialoom.text import markdown_code, markdown_text
+from dialoom.text import escape_markdown, quote_code
 from dialoom.version import __version__
 
 from .rows import TEST, Exported, RowCount, Rows, formats
@@ -105,7 +105,7 @@ class Card:
 
     def _own_configs(self) -> list[dict[str, Any]]:
         """Return a configuration for each exported folder or file; several if its rows have different fields."""
-        shapes = grouped(
+        shapes = group_pairs(
             ((name.partition("/")[0].partition(".")[0], frozenset(count.places)), name)
             for name, count in self._files.items()
         )
@@ -135,7 +135,7 @@ class Card:
         header = ["file", "rows", self._rows.run.config.units, *([f"distinct values of `{facet}`"] if facet else [])]
         width = len(header) if self._total is None else 2
         lines = (
-            [markdown_text(name), f"{count.rows:,}", f"{count.scenarios:,}", f"{len(count.groups):,}"][:width]
+            [escape_markdown(name), f"{count.rows:,}", f"{count.scenarios:,}", f"{len(count.groups):,}"][:width]
             for name, count in self._files.items()
         )
         yield from ("## Contents", "", *markdown_rows(header[:width], lines), "")
@@ -163,9 +163,7 @@ class Card:
         exporter, models = self._rows.exporter, self._rows.run.config.model_names
         if exporter is not None and exporter.pair_roles is not None:
             chosen, rejected = (models[role] for role in exporter.pair_roles)
-            text = (
-                f"Chosen replies were written by {markdown_code(chosen)}, rejected ones by {markdown_code(rejected)}."
-            )
+            text = f"Chosen replies were written by {quote_code(chosen)}, rejected ones by {quote_code(rejected)}."
             different = " These are different models: their styles alone may tell the replies apart."
             yield from (text if chosen == rejected else text + different, "")
 
@@ -175,7 +173,7 @@ class Card:
         yield from ("## How it was made", "")
         yield f"* with dialoom {__version__}, recipe `{run.config.recipe}`, seed {run.config.seed}"
         if run.config.prompts:
-            yield f"* with the prompts {', '.join(markdown_code(Path(each).name) for each in run.config.prompts)}"
+            yield f"* with the prompts {', '.join(quote_code(Path(each).name) for each in run.config.prompts)}"
         if run.config.sample is not None:
             yield f"* a sample of {run.config.sample:,} scenarios, drawn with the seed"
         yield f"* {run.config.units}: {status.total:,} planned, {status.done:,} done, {status.failed:,} failed, " + (
@@ -185,34 +183,34 @@ class Card:
             yield f"* each scenario was played {run.config.trials:,} times (`trial`)"
         if again := played_again_note(run):
             yield f"* {again}"
-        yield f"* filters of the export: {markdown_code(request.filters_text()) if request.filters_text() else 'none'}"
+        yield f"* filters of the export: {quote_code(request.filters_text()) if request.filters_text() else 'none'}"
         if request.only or request.without:
             left_out = sum(count.left_out for count in self._counts)
             yield f"* left out, because the gate found faults or did not check them: {left_out:,} dialogues"
             yield f"* {format_reduced_coverage(status.languages, status.gated)}"
         yield from (f"* {notice}" for notice in Exported({}, self._counts, run.config.units).notices)
         for id_, branch in run.promoted_branches():
-            taken = markdown_code(branch.name)
-            yield f"* {markdown_code(id_)} comes from the branch {taken}, made by hand in the step debugger"
+            taken = quote_code(branch.name)
+            yield f"* {quote_code(id_)} comes from the branch {taken}, made by hand in the step debugger"
         if self._rows.judging is not None and self._rows.judging.name != OWN_JUDGEMENTS:
-            yield f"* judgements: the set {markdown_code(self._rows.judging.name)}"
+            yield f"* judgements: the set {quote_code(self._rows.judging.name)}"
         fields = self._rows.recipe.options_type.model_fields
         for name, value in run.config.options.items():
             values = value if isinstance(value, list | tuple) else [] if value is None else [value]
             # Paths are reduced to their last part, so that equal runs have equal cards.
             is_path = name in fields and _is_path(fields[name].annotation)
             if text := ", ".join(Path(each).name if is_path else str(each) for each in values):
-                yield f"* option {markdown_code(name)}: {markdown_text(text)}"
+                yield f"* option {quote_code(name)}: {escape_markdown(text)}"
         yield ""
 
     def _roles(self) -> Iterator[str]:
         lines = [
             [
-                markdown_text(role),
-                markdown_code(each.model),
+                escape_markdown(role),
+                quote_code(each.model),
                 "not sent" if each.temperature is None else str(each.temperature),
                 "none" if each.max_reply is None else f"{each.max_reply:,}",
-                ", ".join(markdown_code(f"{name}={json.dumps(value)}") for name, value in each.params.items()),
+                ", ".join(quote_code(f"{name}={json.dumps(value)}") for name, value in each.params.items()),
             ]
             for role, each in self._models
         ]
@@ -220,7 +218,7 @@ class Card:
         changes = self._rows.run.changes()
         for role, texts in changes.items():
             for text, calls in texts.items():
-                yield f"* not sent as configured, {markdown_text(role)}: {markdown_text(text)} ({calls:,} calls)"
+                yield f"* not sent as configured, {escape_markdown(role)}: {escape_markdown(text)} ({calls:,} calls)"
         if changes:
             yield ""
 
@@ -228,7 +226,7 @@ class Card:
         library, roles = self._rows.run.prompts.values(), dict(self._models)
         hashes = {prompt.id: prompt.hash for prompt in library if prompt.front.role in roles}
         hashes |= self._rows.judging.prompts if self._rows.judging else {}
-        lines = [map(markdown_code, each) for each in sorted(hashes.items())]
+        lines = [map(quote_code, each) for each in sorted(hashes.items())]
         yield from (*markdown_rows(["prompt", "SHA-256, first 16 digits"], lines), "")
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dialoom.graphs import Estimate, Table
 from dialoom.graphs.tables.statistics import MIN_UNITS
-from dialoom.grouping import nested
+from dialoom.grouping import nest_triples
 
 MOST_PEOPLE, MOST_PROMPTS = 300, 20
 """Maximum number of people in a sample, and of prompts for each person."""
@@ -220,7 +220,9 @@ def separation(
     ]
     is_chosen, person = (np.array([reply[place] for reply in replies]) for place in (1, 2))
     scores = _scores(features([reply[0] for reply in replies]), is_chosen, person % FOLDS)
-    pairs = nested(((of, prompt), label, score) for (_, label, of, prompt), score in zip(replies, scores, strict=True))
+    pairs = nest_triples(
+        ((of, prompt), label, score) for (_, label, of, prompt), score in zip(replies, scores, strict=True)
+    )
     whole = [(of, pair[True] - pair[False]) for (of, _), pair in pairs.items() if len(pair) == 2]
     return _auc(scores, is_chosen, person), _share_of_pairs(whole)
 

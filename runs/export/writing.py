@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, TextIO, TypeAlias
 
-from dialoom.outputs import binary_output, check_output, file_name, folder_output, is_stream, text_output
+from dialoom.outputs import binary_output, check_output, folder_output, is_stream, make_file_name, text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
-from dialoom.text import counted
+from dialoom.text import pluralize
 
 from .card import Card
 from .pushing import CARD, card_beside
@@ -142,7 +142,7 @@ def _check_empty(rows: Rows, part: str) -> None:
     if part != _ONLY:
         raise RunError(
             f"the {part} split has no rows{f' with {given}' if given else ''}; {done:,} scenarios are done, and the "
-            f"test split is made of {counted(len(rows.test or ()), 'groups')}: change test_share, or select more "
+            f"test split is made of {pluralize(len(rows.test or ()), 'groups')}: change test_share, or select more "
             "scenarios"
         )
     if rows.request.encoding == "parquet":
@@ -175,18 +175,18 @@ def _write_lists(rows: Rows, target: Path) -> tuple[int, RowCount]:
             _check_names(names)
             has_lines = names[-1].endswith(".jsonl")
             text = json.dumps(row, ensure_ascii=False, indent=None if has_lines else 2)
-            with folder.text(*names, more=names in begun) as file:
+            with folder.text(*names, append=names in begun) as file:
                 file.write(f"{text}\n" if has_lines else f"{',' if names in begun else '['}\n{text}")
             count = begun.setdefault(names, RowCount())
             count.rows += 1
             count.places.update(_places(row))
         for names in (each for each in begun if not each[-1].endswith(".jsonl")):
-            with folder.text(*names, more=True) as file:
+            with folder.text(*names, append=True) as file:
                 file.write("\n]\n")
         if not begun:
             _check_empty(rows, _ONLY)
         elif (CARD,) not in begun:
-            files = {"/".join(map(file_name, names)): count for names, count in begun.items()}
+            files = {"/".join(map(make_file_name, names)): count for names, count in begun.items()}
             with folder.text(CARD) as file:
                 file.write(Card(rows, files, total=total).text())
     return len(begun), total

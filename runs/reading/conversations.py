@@ -27,7 +27,7 @@ from dialoom.graphs import (
 from dialoom.graphs.check import select_judged_messages
 from dialoom.graphs.gate import GateLine, Talk
 from dialoom.graphs.outcome import USER
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 from dialoom.prompts import ChatMessage
 from dialoom.prompts.messages import get_tool_name, message_identity
 from dialoom.roles import MAX_ASKS
@@ -159,7 +159,7 @@ def load_conversation(run: RunFile, scenario: str | int, judging: str | None = N
     outcome, calls = episode.outcome, run.calls_of(position)
     faults = outcome.faults or ()
     call_of = match_calls(outcome.messages, calls, run.recipe)
-    items = grouped((_find_last_message(episode, item), item) for item in iter_items(episode))
+    items = group_pairs((_find_last_message(episode, item), item) for item in iter_items(episode))
     return Conversation(
         number=position + 1,
         total=run.planned,

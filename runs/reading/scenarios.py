@@ -16,7 +16,7 @@ from jinja2.utils import missing
 
 from dialoom.graphs import DialogueFault, Episode, Judgement, Outcome, Recipe, WithGate, WithJudging
 from dialoom.graphs.outcome import FAULT_KINDS, JUDGE_FAULT, USER, count_dialogue_faults
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import Neighbours, RecordedEpisode, RunFile, ScenarioPage, ScenarioQuery
 from dialoom.runs.store.connections import Signature, signature
@@ -163,7 +163,7 @@ class Score(float):
 
     def __new__(cls, judgements: list[Judgement]) -> Score:
         """Create the score as the mean over the judgements that have a score."""
-        by_target = grouped((each.target, float(each.score)) for each in judgements if each.score is not None)
+        by_target = group_pairs((each.target, float(each.score)) for each in judgements if each.score is not None)
         values = [value for values in by_target.values() for value in values]
         score = super().__new__(cls, sum(values) / len(values))
         score.__dict__.update({target: sum(each) / len(each) for target, each in by_target.items()})
@@ -206,7 +206,7 @@ def scores_by_metric(episode: Episode) -> dict[str, Score]:
     """
     judgements = episode.outcome.judgements
     judged_whole = {(each.metric, each.target) for each in judgements if each.turn is None}
-    by_metric = grouped(
+    by_metric = group_pairs(
         (each.metric, each)
         for each in judgements
         if each.score is not None and (each.turn is None or (each.metric, each.target) not in judged_whole)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from dialoom.outputs import private_file
+from dialoom.outputs import create_private_file
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
 from dialoom.runs.store.connections import signature
@@ -64,7 +64,7 @@ class SearchIndex:
         # The name is made from the run's id and its path, because a copy of a run may have diverged.
         name = hashlib.blake2b(f"{run.id}\0{run.path.resolve()}".encode(), digest_size=16).hexdigest()
         self.path = (folder or _cache_folder()) / f"{name}.db"
-        private_file(self.path)
+        create_private_file(self.path)
 
     def search(self, words: str, on_progress: OnProgress = ignore_progress) -> dict[int, int]:
         """Return the scenarios with a message that contains all of some words.

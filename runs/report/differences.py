@@ -19,10 +19,10 @@ from dialoom.graphs.tables.statistics import (
     paired_difference,
     rank_correlation,
 )
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 from dialoom.runs.reading.scenarios import select_episodes
 from dialoom.runs.store.references import canonical
-from dialoom.text import word_count
+from dialoom.text import count_words
 
 from .reported import ReportedRun, different_users_warning, find_user_differences, title_with_user_differences
 
@@ -168,7 +168,7 @@ def _read_scores(reported: ReportedRun, recipe: Recipe, where: str | None) -> di
     checks = WithJudging.of(recipe).check_metrics
     for episode in select_episodes(reported.run, reported.set_name, where):
         judged = ((format_subject(each), each.score) for each in episode.outcome.judgements)
-        scores = grouped((what, score) for what, score in judged if score is not None)
+        scores = group_pairs((what, score) for what, score in judged if score is not None)
         if scores:
             means = {what: sum(values) / len(values) for what, values in scores.items()}
             verdicts = {what for what, values in scores.items() if all(isinstance(each, bool) for each in values)}
@@ -266,7 +266,7 @@ def turn_score_notes(rows: Iterable[ScoreDifference]) -> list[str]:
 
 def _unpaired_notes(rows: Sequence[ScoreDifference], first: str) -> Iterator[str]:
     """Yield a sentence for each reason why conversations could not be paired, with their number."""
-    metrics = grouped(((row.label, row.unpaired), row.subject) for row in rows)
+    metrics = group_pairs(((row.label, row.unpaired), row.subject) for row in rows)
     for (label, alone), of in metrics.items():
         if any(alone):
             counts = f"{first} {alone[0]:,}, {label} {alone[1]:,}"
@@ -314,4 +314,4 @@ def _count_judged_words(outcome: Outcome, judgement: Judgement) -> Iterator[floa
         ends = find_turn_ends(outcome.messages, judgement.target)[judgement.turn - 1 : judgement.turn]
         lines = [outcome.messages[end - 1].content for end in ends]
     if lines:
-        yield math.fsum(map(word_count, lines))
+        yield math.fsum(map(count_words, lines))

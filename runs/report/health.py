@@ -19,7 +19,7 @@ from dialoom.graphs.gate.talk import PromptWords, hash_runs, split_words
 from dialoom.graphs.outcome import Subject, index_by_subject
 from dialoom.graphs.tables.statistics import MIN_UNITS, Tally
 from dialoom.graphs.tables.table import CONSTANT_MARK, DOUBTFUL_MARK
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 from dialoom.runs.reading.scenarios import select_episodes
 from dialoom.runs.store import judges_of
 
@@ -259,7 +259,7 @@ def _load_statement_patterns() -> Mapping[str, Sequence[re.Pattern[str]]]:
     """Return the patterns, for all languages, by which explanations state a verdict or a score."""
     text = resources.files(__package__).joinpath("statements.yaml").read_text(encoding="utf-8")
     patterns = ((kind, each) for by_kind in yaml.safe_load(text).values() for kind in by_kind for each in by_kind[kind])
-    return grouped((kind, re.compile(rf"(?<!\w)(?:{pattern})(?!\w)")) for kind, pattern in patterns)
+    return group_pairs((kind, re.compile(rf"(?<!\w)(?:{pattern})(?!\w)")) for kind, pattern in patterns)
 
 
 def contradicts(judgement: Judgement) -> bool:

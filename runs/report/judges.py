@@ -10,7 +10,7 @@ from dialoom.graphs import Estimate, Table, Tally, WithFacets, WithJudging, inte
 from dialoom.graphs.outcome import index_by_subject
 from dialoom.graphs.tables.statistics import MIN_UNITS
 from dialoom.graphs.tables.table import Cell
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 from dialoom.runs.reading.scenarios import Where
 from dialoom.runs.store import JudgementSet, RecordedEpisode, RunFile, judges_of
 
@@ -56,7 +56,7 @@ def _agreement_rows(run: RunFile, sets: Sequence[JudgementSet], where: str | Non
     for episodes in _iter_common_episodes(run, sets, where):
         judged = (pair for episode in episodes for pair in index_by_subject(episode.outcome.judgements).items())
         scored = (pair for pair in judged if pair[1].score is not None and pair[1].metric not in checked)
-        for judgements in grouped(scored).values():
+        for judgements in group_pairs(scored).values():
             if len(judgements) > 1:
                 what, scores = format_subject(judgements[0]), [float(each.score or 0) for each in judgements]
                 scores_by_subject[what].append(scores)

@@ -17,11 +17,11 @@ from urllib.parse import quote
 from dialoom.errors import Advice
 from dialoom.graphs import Chart, Estimate, Table
 from dialoom.graphs.tables.table import CONSTANT_MARK, DOUBTFUL_MARK, Cell
-from dialoom.outputs import OutputError, binary_output, file_name, make_folder, text_output
+from dialoom.outputs import OutputError, binary_output, make_file_name, make_folder, text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import iter_scenarios
 from dialoom.runs.store import PANEL, RunFile
-from dialoom.text import csv_cell, latex_text, markdown_text
+from dialoom.text import escape_csv_cell, escape_latex, escape_markdown
 
 from .building import build_charts, build_tables, common_recipe, compare_runs, select_judgement_sets
 from .drawing import IMAGE_KINDS, can_draw, draw
@@ -209,7 +209,7 @@ class Report:
 
     def latex(self) -> str:
         """Return the tables as LaTeX, for inclusion in a document that uses the package `booktabs`."""
-        paragraphs = (line for note in self.notes for line in (latex_text(note), ""))
+        paragraphs = (line for note in self.notes for line in (escape_latex(note), ""))
         return "\n".join([*paragraphs, *(line for table in self.tables for line in _latex_table(table))])
 
     def write(self, folder: str | Path, *, has_charts: bool = True) -> list[Path]:
@@ -230,9 +230,11 @@ class Report:
             "report.md",
             "report.html",
             "report.tex",
-            *(file_name(f"{table.name}.csv") for table in self.tables),
+            *(make_file_name(f"{table.name}.csv") for table in self.tables),
         }
-        written_names |= {file_name(f"{name}.{kind}") for name, _ in _name_charts(self.charts) for kind in IMAGE_KINDS}
+        written_names |= {
+            make_file_name(f"{name}.{kind}") for name, _ in _name_charts(self.charts) for kind in IMAGE_KINDS
+        }
         existing = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
         if others := sorted(name for name in existing - written_names if not name.startswith(".")):
             raise OutputError(f"{folder} contains {others[0]}, which is not a file of this report; give another folder")
@@ -302,15 +304,15 @@ def render_markdown(
 ) -> str:
     """Return notes, charts and tables as one Markdown page, which refers to charts as PNG files beside it."""
     lines = itertools.chain(*itertools.starmap(_markdown_chart, _name_charts(charts)), *map(markdown_table, tables))
-    paragraphs = (line for note in notes for line in (markdown_text(note), ""))
-    return "\n".join([f"# {markdown_text(title)}", "", *paragraphs, *lines])
+    paragraphs = (line for note in notes for line in (escape_markdown(note), ""))
+    return "\n".join([f"# {escape_markdown(title)}", "", *paragraphs, *lines])
 
 
 def _write_tables(tables: Sequence[Table], folder: Path) -> Iterator[Path]:
     for table in tables:
-        path = folder / file_name(f"{table.name}.csv")
+        path = folder / make_file_name(f"{table.name}.csv")
         with text_output(path, newline="") as file:
-            csv.writer(file).writerows([*map(csv_cell, row)] for row in _csv_rows(table))
+            csv.writer(file).writerows([*map(escape_csv_cell, row)] for row in _csv_rows(table))
         yield path
 
 
@@ -318,7 +320,7 @@ def write_charts(charts: Sequence[Chart], folder: Path) -> Iterator[Path]:
     """Write a PNG, an SVG and a PDF file per chart, and yield their paths; charts with the same name are numbered."""
     for name, chart in _name_charts(charts):
         for kind, content in draw(chart).items():
-            path = folder / file_name(f"{name}.{kind}")
+            path = folder / make_file_name(f"{name}.{kind}")
             with binary_output(path) as file:
                 file.write(content)
             yield path
@@ -333,21 +335,21 @@ def _name_charts(charts: Sequence[Chart]) -> Iterator[tuple[str, Chart]]:
 
 
 def _markdown_chart(name: str, chart: Chart) -> Iterator[str]:
-    yield from (f"![{markdown_text(chart.title)}]({quote(file_name(f'{name}.png'))})", "")
+    yield from (f"![{escape_markdown(chart.title)}]({quote(make_file_name(f'{name}.png'))})", "")
     for note in chart.notes:
-        yield from (markdown_text(note), "")
+        yield from (escape_markdown(note), "")
 
 
 def markdown_table(table: Table) -> Iterator[str]:
     """Yield the lines of a table under a heading of the second level, with its warnings and notes."""
-    yield from (f"## {markdown_text(table.title)}", "")
+    yield from (f"## {escape_markdown(table.title)}", "")
     for warning in table.headnotes:
-        yield from (f"**{markdown_text(warning)}**", "")
-    rows = (map(markdown_text, texts) for texts in format_rows(table))
-    yield from markdown_rows(map(markdown_text, table.columns), rows) if table.rows else [EMPTY_TABLE]
+        yield from (f"**{escape_markdown(warning)}**", "")
+    rows = (map(escape_markdown, texts) for texts in format_rows(table))
+    yield from markdown_rows(map(escape_markdown, table.columns), rows) if table.rows else [EMPTY_TABLE]
     yield ""
     for note in table.footnotes:
-        yield from (markdown_text(note), "")
+        yield from (escape_markdown(note), "")
 
 
 def markdown_rows(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
@@ -360,15 +362,15 @@ def markdown_rows(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Iter
 
 def _latex_table(table: Table) -> Iterator[str]:
     is_text = [any(isinstance(row[place], str) for row in table.rows) for place in range(len(table.columns))]
-    yield from ("\\begin{table}", "\\centering", f"\\caption{{{latex_text(table.title)}}}")
-    yield from (f"\\label{{tab:{file_name(table.name)}}}", "\\footnotesize")
+    yield from ("\\begin{table}", "\\centering", f"\\caption{{{escape_latex(table.title)}}}")
+    yield from (f"\\label{{tab:{make_file_name(table.name)}}}", "\\footnotesize")
     yield f"\\begin{{tabular}}{{{''.join('l' if each else 'r' for each in is_text)}}}"
-    yield from ("\\toprule", " & ".join(map(latex_text, table.columns)) + " \\\\", "\\midrule")
+    yield from ("\\toprule", " & ".join(map(escape_latex, table.columns)) + " \\\\", "\\midrule")
     for texts in format_rows(table):
-        escaped = zip(map(latex_text, texts), is_text, strict=True)
+        escaped = zip(map(escape_latex, texts), is_text, strict=True)
         yield " & ".join(text if each else _MINUS.sub("$-$", text) for text, each in escaped) + " \\\\"
     yield from ("\\bottomrule", "\\end{tabular}")
-    yield from (f"\n{latex_text(line)}" for line in (*table.headnotes, *table.footnotes))
+    yield from (f"\n{escape_latex(line)}" for line in (*table.headnotes, *table.footnotes))
     yield from ("\\end{table}", "")
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from dialoom.graphs import Table, WithFacets, WithJudging
 from dialoom.graphs.outcome import scenario_of
 from dialoom.graphs.tables.statistics import TRIALS_NOTE, Estimate, Tally, is_constant
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 from dialoom.runs.reading.scenarios import select_episodes
 
 from .differences import format_subject, omitted_turn_notes
@@ -159,7 +159,7 @@ def _read_scores(reported: ReportedRun, where: str | None, by_turn: set[str]) ->
     for episode in select_episodes(reported.run, reported.set_name, where):
         named = [(format_subject(each), each) for each in episode.outcome.judgements]
         by_turn.update(what for what, each in named if each.turn is not None)
-        for what, judgements in grouped((what, each) for what, each in named if each.turn is None).items():
+        for what, judgements in group_pairs((what, each) for what, each in named if each.turn is None).items():
             metric = judgements[0].metric
             scores = found.setdefault(what, _Scores(metric, metric in low, metric not in checks))
             values = [each.score for each in judgements if each.score is not None]

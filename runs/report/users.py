@@ -20,7 +20,7 @@ from dialoom.graphs.tables.statistics import (
     percentile_interval,
     widening_factor,
 )
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 from dialoom.runs.reading.scenarios import select_episodes
 
 from .differences import format_subject, omitted_turn_notes
@@ -296,7 +296,7 @@ def _build_membership(units: Sequence[Hashable]) -> NDArray[np.float64]:
     """Return a matrix of the scenarios in each unit (units x scenarios); `None` makes a scenario a unit of its own."""
     import numpy as np  # slow to import, and not needed to read a run
 
-    places = grouped(((place,) if unit is None else unit, place) for place, unit in enumerate(units))
+    places = group_pairs(((place,) if unit is None else unit, place) for place, unit in enumerate(units))
     found = np.zeros((len(places), len(units)))
     for row, of_unit in enumerate(places.values()):
         found[row, of_unit] = 1.0

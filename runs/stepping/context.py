@@ -18,7 +18,7 @@ from dialoom.graphs import Episode, Line, Outcome, Outline, Recipe, Stage, WithO
 from dialoom.graphs.gate import Gate
 from dialoom.graphs.recipe import complete_outcome
 from dialoom.graphs.tool_use import list_mcp_servers
-from dialoom.grouping import nested
+from dialoom.grouping import nest_triples
 from dialoom.roles import Gateway, ModelBinding
 from dialoom.roles.gateway import Caller
 from dialoom.roles.gateway.calls import WRITTEN_BY_PERSON
@@ -321,7 +321,7 @@ class ScenarioContext:
         own = {role: binding.model for role, binding in self.models.items()}
         # The calls of tools belong to no role.
         changed = (call for call in calls if call.role in own and call.model not in (WRITTEN_BY_PERSON, own[call.role]))
-        others = nested((call.role, call.model, None) for call in changed)
+        others = nest_triples((call.role, call.model, None) for call in changed)
         return PromotedBranch(
             name=branch.name,
             models={role: ", ".join(models) for role, models in others.items()},

@@ -18,7 +18,7 @@ from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.runs.configuration.trust import player_references
 from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.store import MAIN, Branch, Point, RunStore
-from dialoom.text import well_formed_value
+from dialoom.text import to_well_formed_value
 
 from .context import START, PlayableContext, build_updates, count_steps, interrupt_options, open_context, thread_config
 from .gateway import CallOverrides, NextRequest, SteppingError, SteppingGateway, reply_from_text
@@ -189,7 +189,7 @@ class Stepper(StepperView):
             raise SteppingError(
                 f"{path} cannot be set: it belongs to a player's own state, which only the player can change"
             )
-        channel, whole = replace_value(self.state, path, well_formed_value(value))
+        channel, whole = replace_value(self.state, path, to_well_formed_value(value))
         self._ensure_settable(path, value, {channel: whole})
         await self._branch_off()
         nodes = await self.context.nodes_before(self.context.lineage(self._head))
@@ -227,7 +227,7 @@ class Stepper(StepperView):
         """
         request = await self._find_request(role)
         await self._branch_off()
-        whole: list[ChatMessage] = well_formed_value([{**message} for message in messages])
+        whole: list[ChatMessage] = to_well_formed_value([{**message} for message in messages])
         stop = await self.step(CallOverrides(messages={request.key: whole}))
         if request.request.is_stateful:  # its later replies depend on this request, even where theirs are as before
             await self.resample()

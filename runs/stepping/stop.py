@@ -14,7 +14,7 @@ from rich.cells import cell_len, set_cell_size
 
 from dialoom.graphs import DialogueFault, Line, Outline
 from dialoom.graphs.conversation import calls_of
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 from dialoom.prompts.messages import format_call
 from dialoom.runs.store.branches import MadeCall, StepCall
 
@@ -237,7 +237,7 @@ class Stop:
     @property
     def reasons(self) -> Mapping[str, Sequence[str]]:
         """Return the next nodes by the reason why they run."""
-        return grouped((self.why.get(node, ""), node) for node in self.next)
+        return group_pairs((self.why.get(node, ""), node) for node in self.next)
 
     @property
     def cost(self) -> Cost:

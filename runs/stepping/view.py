@@ -12,7 +12,7 @@ from jinja2 import TemplateError
 
 from dialoom.errors import DialoomError
 from dialoom.graphs import Outcome, WithProgress
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 from dialoom.runs.reading.scenarios import NotYetError, UndefinedName, compile_expression
 from dialoom.runs.store import MAIN, Branch, Point, RunFile
 from dialoom.runs.store.corruption import reading
@@ -215,7 +215,7 @@ class StepperView:
     async def history(self) -> list[HistoryEntry]:
         """Return every checkpoint of the scenario, on all branches, in the order of creation."""
         points = self.context.points()
-        heads = grouped(
+        heads = group_pairs(
             (each.head or self.context.latest_checkpoint(each.thread), each.name) for each in self.branches()
         )
         found = []

@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from dialoom.graphs import DialogueFault, Episode, Judgement, Line, Outcome
-from dialoom.grouping import grouped, nested
+from dialoom.grouping import group_pairs, nest_triples
 from dialoom.inputs import Frozen
 
 from .connections import transaction
@@ -287,7 +287,7 @@ def _of_sets(
 
 def _scores(connection: sqlite3.Connection, after: int, last: int, judging: str) -> dict[int, list[Judgement]]:
     """Return the judgements of each scenario in a set, without explanations."""
-    return grouped(
+    return group_pairs(
         (
             scenario,
             Judgement.model_construct(
@@ -303,7 +303,7 @@ def _scores(connection: sqlite3.Connection, after: int, last: int, judging: str)
 
 def _judgements(connection: sqlite3.Connection, after: int, last: int, judging: str) -> dict[int, list[Judgement]]:
     query = "SELECT * FROM judgements WHERE judging = ? AND scenario > ? AND scenario <= ? ORDER BY scenario, ordinal"
-    return grouped(
+    return group_pairs(
         (
             row["scenario"],
             Judgement(
@@ -332,4 +332,4 @@ def _output_tokens(connection: sqlite3.Connection, after: int, last: int) -> dic
         "GROUP BY scenario, role"
     )
     rows = connection.execute(query, (after, last))
-    return nested((scenario, role, tokens if known else None) for scenario, role, tokens, known in rows)
+    return nest_triples((scenario, role, tokens if known else None) for scenario, role, tokens, known in rows)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dialoom.graphs import Judgement
 from dialoom.graphs.outcome import REVIEWER, index_by_subject
-from dialoom.grouping import nested
+from dialoom.grouping import nest_triples
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import OBJECT_PREFIX
 from dialoom.runs.errors import StoreError
@@ -84,7 +84,7 @@ def panel_of(sets: Sequence[JudgementSet]) -> JudgementSet | None:
     judges = [group[0] for group in judges_of(sets) if group[0].models]  # without models, only checks scored the set
     if len(judges) < 2 or any(each.name == PANEL for each in sets):
         return None
-    names = nested((role, binding.model, None) for judge in judges for role, binding in judge.models.items())
+    names = nest_triples((role, binding.model, None) for judge in judges for role, binding in judge.models.items())
     models = {role: ModelBinding(model=", ".join(each), temperature=0.0) for role, each in names.items()}
     prompts = {id_: hash_ for judge in reversed(judges) for id_, hash_ in judge.prompts.items()}
     return JudgementSet(PANEL, models, prompts, tuple(judge.name for judge in judges))
@@ -100,7 +100,7 @@ def words_of_panel(words: Mapping[str, Sequence[Judgement]]) -> list[Judgement]:
         words: The judgements of one scenario, by the name of the judge's set.
     """
     by_name = ((name, index_by_subject(judgements)) for name, judgements in words.items())
-    found = nested((subject, name, each) for name, of_judge in by_name for subject, each in of_judge.items())
+    found = nest_triples((subject, name, each) for name, of_judge in by_name for subject, each in of_judge.items())
     return [_together(by_judge) for by_judge in found.values()]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dialoom.graphs.outcome import JUDGE_FAULT
-from dialoom.grouping import nested
+from dialoom.grouping import nest_triples
 from dialoom.runs.errors import StoreError
 
 from .connections import transaction
@@ -335,7 +335,7 @@ class ListReader(SetReader):
                 str(value): count for value, count in self._reader.execute(query).fetchall() if value is not None
             }
         facets = self._reader.execute(_FACETS).fetchall()
-        values = nested((f"facet:{name}", str(value), count) for name, value, count in facets)
+        values = nest_triples((f"facet:{name}", str(value), count) for name, value, count in facets)
         return found | {name: each for name, each in values.items() if len(each) <= _MOST_VALUES}
 
     def _judging_of(self, query: ScenarioQuery) -> str:

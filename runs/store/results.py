@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
 from dialoom.graphs import Judgement, Line, Outcome, Scenario
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 
 from .branches import MAIN, exchange_calls
 from .episodes import PromotedBranch
@@ -57,7 +57,7 @@ def replace_unparsed(
     rows = [(row[0], tuple(row[1:4]), row[4], row[5]) for row in connection.execute(query, (position, judgement_set))]
     stands = {(thing, explanation) for _, thing, status, explanation in rows if status != "unparsed"}
     named = (((each.metric, each.target, each.turn), each) for each in judgements)
-    made = grouped((thing, each) for thing, each in named if (thing, each.explanation) not in stands)
+    made = group_pairs((thing, each) for thing, each in named if (thing, each.explanation) not in stands)
     for ordinal, thing, status, _ in rows:
         if status == "unparsed" and (again := made.get(thing)):
             connection.execute(update, (*_verdict(again.pop(0)), position, judgement_set, ordinal))

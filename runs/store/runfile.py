@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from dialoom.graphs import Outcome, Recipe, WithGate, WithJudging
 from dialoom.graphs.gate import Gate, PromptWords, find_copied_forms
 from dialoom.graphs.recipe import build_outcome
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import MAX_ASKS
 from dialoom.runs.configuration.config import RunConfig
@@ -245,7 +245,7 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
         chosen = self.judgement_set(judging)
         names = (judging,) if chosen is None else chosen.members or (chosen.name,)
         query = "SELECT metric, target FROM (SELECT metric, target FROM judgements WHERE judging = ? LIMIT 5000)"
-        found = grouped(self._reader.execute(f"{query} GROUP BY 1, 2 ORDER BY 2", names[:1]))
+        found = group_pairs(self._reader.execute(f"{query} GROUP BY 1, 2 ORDER BY 2", names[:1]))
         usual = () if recipe is None else WithJudging.of(recipe).metrics
         order = sorted(found, key=lambda metric: usual.index(metric) if metric in usual else len(usual))
         return {metric: found[metric] for metric in order}

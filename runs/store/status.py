@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dialoom.grouping import nested
+from dialoom.grouping import nest_triples
 from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.calls import estimate_tokens
 from dialoom.roles.gateway.model_facts import Prices
@@ -168,7 +168,7 @@ class StatusReader:
 
     def changes(self) -> dict[str, dict[str, int]]:
         """Return the number of calls whose sent settings differ from the configured ones, by role and by reason."""
-        return nested(self._reader.execute(_CHANGES))
+        return nest_triples(self._reader.execute(_CHANGES))
 
     def failed_attempts(self) -> dict[str, FailedAttempts]:
         """Return the failed attempts at calls by model, for models that have any."""

@@ -25,7 +25,7 @@ from dialoom.roles.gateway.failures import classify_error
 from dialoom.roles.gateway.retries import MAX_RETRY_AFTER_SECONDS
 from dialoom.roles.replies import parse_reply
 from dialoom.runs.errors import RunError
-from dialoom.text import well_formed
+from dialoom.text import to_well_formed
 from tests.hostile.replies import play, saying
 from tests.invented import write_release
 from tests.server import Answer, Response, busy, completion, ended, serving
@@ -89,9 +89,9 @@ LONE_SURROGATE = "\ud83d"
 
 
 def test_surrogate_pairs_are_joined_and_others_replaced() -> None:
-    assert well_formed("wh\u00f6le \U0001f600") == "wh\u00f6le \U0001f600"
-    assert well_formed("\ud83d\ude00") == "\U0001f600"
-    assert well_formed(f"ok {LONE_SURROGATE}!") == "ok \ufffd!"
+    assert to_well_formed("wh\u00f6le \U0001f600") == "wh\u00f6le \U0001f600"
+    assert to_well_formed("\ud83d\ude00") == "\U0001f600"
+    assert to_well_formed(f"ok {LONE_SURROGATE}!") == "ok \ufffd!"
 
 
 def test_error_with_a_lone_surrogate_is_stored(tmp_path: Path) -> None:

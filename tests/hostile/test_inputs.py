@@ -162,8 +162,8 @@ def test_hostile_toml_gives_one_message(tmp_path: Path, text: str, message: str)
 def test_line_without_end_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_bytes(b"{}\n" + b" " * 1_000)
     with pytest.raises(DataError, match=r"x\.jsonl:2: the line is longer than 999 bytes"):
-        list(read_lines(tmp_path / "x.jsonl", most=999))
-    assert len(list(read_lines(tmp_path / "x.jsonl", most=1_000))) == 2
+        list(read_lines(tmp_path / "x.jsonl", max_bytes=999))
+    assert len(list(read_lines(tmp_path / "x.jsonl", max_bytes=1_000))) == 2
 
 
 def test_name_of_the_runs_own_judgements_is_refused(tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ import dialoom as door
 from dialoom import DialoomError
 from dialoom.cli.console import HarmlessConsole
 from dialoom.graphs import Table
-from dialoom.outputs import file_name, folder_output, text_output
+from dialoom.outputs import folder_output, make_file_name, text_output
 from dialoom.runs.report import Report, render_markdown
-from dialoom.text import cell_text, csv_cell, harmless, json_line
+from dialoom.text import escape_csv_cell, format_safe_json, sanitize, unescape_csv_cell
 from tests.conftest import ROOT, Command, read_jsonl
 from tests.invented import ALARM, profile, write_release
 from tests.processes import COMMAND, CommandProcess
@@ -197,14 +197,14 @@ def _writes(tree: ast.Module) -> list[int]:
 )
 def test_no_id_leads_out_of_the_folder(tmp_path: Path, id_: str) -> None:
     with folder_output(tmp_path / "set") as folder:
-        for names in ((id_, "x.json"), ("y", f"{id_}_dialogue.json"), ("z", file_name(id_))):
+        for names in ((id_, "x.json"), ("y", f"{id_}_dialogue.json"), ("z", make_file_name(id_))):
             with folder.text(*names) as file:
                 file.write("{}")
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) == 3
-    assert {path.relative_to(tmp_path / "set").parts[0] for path in files} == {file_name(id_), "y", "z"}
-    assert len({file_name(each) for each in (id_, id_.replace("/", "_"), "plain", "../plain")}) == 3 + ("/" in id_)
-    assert file_name("SD-Alarm-task-1_dialogue.json") == "SD-Alarm-task-1_dialogue.json"
+    assert {path.relative_to(tmp_path / "set").parts[0] for path in files} == {make_file_name(id_), "y", "z"}
+    assert len({make_file_name(each) for each in (id_, id_.replace("/", "_"), "plain", "../plain")}) == 3 + ("/" in id_)
+    assert make_file_name("SD-Alarm-task-1_dialogue.json") == "SD-Alarm-task-1_dialogue.json"
 
 
 def test_hostile_release_is_exported_into_its_folder(tmp_path: Path) -> None:
@@ -328,13 +328,13 @@ def test_page_has_no_script_and_table_no_formula(tmp_path: Path) -> None:
         rows = list(csv.reader(file))
     assert [row[0][0] for row in rows[1:]] == ["<", "'", "'", "!", "a"]
     assert {row[1] for row in rows[1:]} == {"-1"}
-    assert [cell_text(str(csv_cell(each))) for each in texts] == texts
+    assert [unescape_csv_cell(str(escape_csv_cell(each))) for each in texts] == texts
 
 
 def test_ordinary_text_is_shown_unchanged() -> None:
     text = "na\u00efve \u0645\u0631\u062d\u0628\u0627 \U0001f468\u200d\U0001f469 tab\tend\n"
-    assert harmless(text) == text
-    assert harmless("a\r\nb") == "a\nb"
+    assert sanitize(text) == text
+    assert sanitize("a\r\nb") == "a\nb"
     value = {"text": f"{EVIL}{text}"}
-    assert json.loads(json_line(value)) == value
-    assert not CONTROL.search(json_line(value))
+    assert json.loads(format_safe_json(value)) == value
+    assert not CONTROL.search(format_safe_json(value))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dialoom.inputs import DataError, Record, validated
+from dialoom.inputs import DataError, Record, validate_model
 from dialoom.personas.rows import read_rows
 
 ROWS = [{"name": "Ada", "style": "in a hurry; brief"}, {"name": "Bö", "style": ""}]
@@ -133,5 +133,5 @@ class _Session(Record):
 def test_places_in_nested_rows_are_those_of_the_file(turn: Any, message: str) -> None:
     """Places contain no names of types, and the problem is that of the best matching type."""
     with pytest.raises(DataError) as caught:
-        validated(_Session, {"turns": [turn]}, "a.json")
+        validate_model(_Session, {"turns": [turn]}, "a.json")
     assert str(caught.value).startswith(message)

@@ -21,7 +21,7 @@ from dialoom.cli.errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, EXIT_U
 from dialoom.cli.option_flags import trust_by_flag as trust
 from dialoom.cli.setting_flags import CallCommand, RunCommand
 from dialoom.cli.terminal import say, say_json
-from dialoom.inputs import MOST_YAML_BYTES, read_text
+from dialoom.inputs import MAX_YAML_BYTES, read_text
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.roles.gateway.secrets import redact
 from dialoom.runs.configuration.recipes import is_file_spec, is_study
@@ -29,7 +29,7 @@ from dialoom.runs.control import Event, NodeMessage, Notice, Planned
 from dialoom.runs.errors import FATAL, Fault, RunError, fault_of
 from dialoom.runs.stepping import ConditionError, PathError, Stepper
 from dialoom.settings import part
-from dialoom.text import counted
+from dialoom.text import pluralize
 
 from .commands import BY_NAME, CommandInterpreter, Quit
 from .views import Answer
@@ -151,7 +151,7 @@ def _lines(script: Path | None) -> Iterable[str] | None:
         if isinstance(sys.stdin, io.TextIOWrapper):
             sys.stdin.reconfigure(encoding="utf-8-sig", errors="replace")
         return sys.stdin
-    return read_text(script, MOST_YAML_BYTES, streams=True).split("\n")
+    return read_text(script, MAX_YAML_BYTES, streams=True).split("\n")
 
 
 def _stepped(
@@ -187,7 +187,7 @@ def _print_notice(event: Event) -> None:
         case Notice(text) | NodeMessage(_, text):
             say(text, err=True)
         case Planned(path, _, scenarios):
-            say(f"planned {counted(scenarios, 'scenarios')} in {path}", err=True)
+            say(f"planned {pluralize(scenarios, 'scenarios')} in {path}", err=True)
 
 
 def _state(path: Path, scenario: str) -> str:

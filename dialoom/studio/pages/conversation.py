@@ -20,7 +20,7 @@ from dialoom.studio.labelling import JudgementBox, find_next_unlabelled, format_
 from dialoom.studio.page import Page, View
 from dialoom.studio.queries import build_query, get_list_query, get_navigation_query, is_blind
 from dialoom.studio.shell import add_keyboard_shortcuts
-from dialoom.text import counted
+from dialoom.text import pluralize
 
 PATH = "/runs/{run}/scenarios/{scenario}"
 STEP_PATH = f"{PATH}/step"
@@ -99,7 +99,7 @@ def _add_head(view: View, conversation: Conversation, neighbours: Neighbours, is
         if episode.branch is not None:
             text("div", episode.branch.summary(), "badge accent")
         if count := count_dialogue_faults(episode.outcome.faults or ()):
-            text("div", counted(count, "faults"), "badge warn")
+            text("div", pluralize(count, "faults"), "badge warn")
         text("div", _format_totals(conversation), "quiet small number")
         with element("nav", "row-of push", aria_label="Other conversations"):
             if is_chosen or view.get("as"):
@@ -123,7 +123,7 @@ def _format_totals(conversation: Conversation) -> str:
     total = sum((one or 0) + (other or 0) for one, other in tokens)
     usage = "tokens unknown" if any(None in pair for pair in tokens) else f"{total:,} tokens"
     cost = "price unknown" if None in costs else f"${sum(costs):,.4f}"
-    return f"{counted(len(calls), 'calls')} · {usage} · {cost}"
+    return f"{pluralize(len(calls), 'calls')} · {usage} · {cost}"
 
 
 def _add_lines(view: View, conversation: Conversation, health: _HealthBySubject) -> None:

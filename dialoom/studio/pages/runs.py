@@ -18,7 +18,7 @@ from dialoom.studio.formatting import ABSENT, UNKNOWN, format_count, format_dura
 from dialoom.studio.page import Page, View
 from dialoom.studio.shell import show_error
 from dialoom.studio.studio import StudioRun
-from dialoom.text import counted
+from dialoom.text import pluralize
 
 _UPDATE_SECONDS = 1.0
 """Seconds between updates of a browser; the file is read once for all browsers."""
@@ -31,7 +31,7 @@ async def build(view: View) -> None:
     """Build the page of all runs."""
     runs = [*view.studio.runs.values()]
     await asyncio.gather(*(run.monitor.read() for run in runs), return_exceptions=True)  # each card shows its own error
-    text("h1", counted(len(runs), "runs"), "hidden-label")
+    text("h1", pluralize(len(runs), "runs"), "hidden-label")
     with element("div", "cards"):
         for run in runs:
             with card():
@@ -146,9 +146,9 @@ def _add_figures(monitor: ProgressMonitor) -> Refresh:
         rate.set_text(ABSENT if rates is None else f"{rates.scenarios * 60:,.1f}/min")
         left.set_text(_format_time_left(progress.status.pending, 0.0 if rates is None else rates.scenarios))
         in_flight.set_text(_format_in_flight(usage, progress))
-        lost = f"{counted(usage.unanswered, 'calls')} lost" if usage.unanswered and not progress.is_played else ""
+        lost = f"{pluralize(usage.unanswered, 'calls')} lost" if usage.unanswered and not progress.is_played else ""
         waiting.set_text(
-            f"{counted(progress.status.leased, 'scenarios')} in workers, not counted yet"
+            f"{pluralize(progress.status.leased, 'scenarios')} in workers, not counted yet"
             if progress.status.leased
             else lost
         )
@@ -158,7 +158,7 @@ def _add_figures(monitor: ProgressMonitor) -> Refresh:
         token_rate.set_text("" if rates is None or rates.tokens is None else f"{rates.tokens:,.0f}/s")
         calls.set_text(format_short(usage.calls))
         attempts = sum(each.attempts for each in progress.bounds.failed_attempts.values())
-        troubles.set_text(f"{counted(attempts, 'attempts')} failed" if attempts else "")
+        troubles.set_text(f"{pluralize(attempts, 'attempts')} failed" if attempts else "")
         unparsed.set_text(f"{progress.unparsed:,}")
 
     return refresh

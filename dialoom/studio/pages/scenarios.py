@@ -38,7 +38,7 @@ from dialoom.studio.queries import (
     is_filtered,
 )
 from dialoom.studio.shell import show_error
-from dialoom.text import counted
+from dialoom.text import pluralize
 
 _PAGE_SIZE = 50
 _STATUS_DELAY_SECONDS = 0.4
@@ -196,7 +196,7 @@ def _add_results(
     labels: Mapping[int, LabelProgress],
 ) -> None:
     """Add the number of results, and the results of this page."""
-    planned = counted(len(view.run.run), "scenarios")
+    planned = pluralize(len(view.run.run), "scenarios")
     with element("div", "row-of"):
         text("div", f"{page.total:,} of {planned} match" if is_filtered(view) else planned, "number")
         if metrics and len(view.run.run.judgement_sets) > 1:

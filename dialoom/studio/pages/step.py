@@ -34,7 +34,7 @@ from dialoom.studio.step_data import (
     find_step_start,
     load_step_data,
 )
-from dialoom.text import counted
+from dialoom.text import pluralize
 
 from .conversation import STEP_PATH as PATH
 from .conversation import add_fault
@@ -153,7 +153,7 @@ class StepPage:
 
             def refresh() -> None:
                 if action is not None and action.passed_stops:
-                    shown.set_text(f"Playing … {counted(action.passed_stops, 'steps')}")
+                    shown.set_text(f"Playing … {pluralize(action.passed_stops, 'steps')}")
 
             ui.timer(0.3, refresh)
 
@@ -350,7 +350,7 @@ class StepPage:
             stops.add_changes(data.stop.changes)
             stops.add_states(data.stop.state)
             if data.outcome is not None and data.outcome.judgements and data.stop.is_end:
-                with details(counted(len(data.outcome.judgements), "judgements"), is_open=True):
+                with details(pluralize(len(data.outcome.judgements), "judgements"), is_open=True):
                     for judgement in data.outcome.judgements:
                         with element("div", "judgement"):
                             add_judgement(judgement, health)

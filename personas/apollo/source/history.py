@@ -13,7 +13,7 @@ from itertools import pairwise, permutations
 from typing import Any
 
 from dialoom.errors import DialoomError
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 
 from .phrases import preference_words
 from .source import ApolloPair, ApolloSession, ApolloSource, ApolloUser
@@ -141,7 +141,7 @@ def _earlier(source: ApolloSource, pair: ApolloPair) -> tuple[ApolloPair, ...]:
     """Return one pair per other preference of the user for the flow, ordered so that the calls always change."""
     draw, siblings_of = _draw(pair, "evolving"), source.pairs_for[pair.user, pair.flow]
     others = (each for each in siblings_of if each.preference_set != pair.preference_set)
-    by_set = grouped((each.preference_set, each) for each in others)
+    by_set = group_pairs((each.preference_set, each) for each in others)
     drawn = [draw.choice(siblings) for siblings in by_set.values()]
     draw.shuffle(drawn)
     user = source.users[pair.user]

@@ -12,8 +12,8 @@ from typing import Any, Literal, get_args
 
 from pydantic import Field
 
-from dialoom.grouping import grouped
-from dialoom.inputs import DataError, Model, Record, validated
+from dialoom.grouping import group_pairs
+from dialoom.inputs import DataError, Model, Record, validate_model
 from dialoom.personas.apollo.calls import Value, json_text
 from dialoom.personas.apollo.flows import FlowRequest, GoldCall, Preference, Resident
 from dialoom.personas.apollo.world import World
@@ -286,7 +286,7 @@ class ApolloSource:
     @cached_property
     def pairs_for(self) -> Mapping[tuple[str, str], Sequence[ApolloPair]]:
         """The pairs of each user and flow."""
-        return grouped(((pair.user, pair.flow), pair) for pair in self.pairs.values())
+        return group_pairs(((pair.user, pair.flow), pair) for pair in self.pairs.values())
 
 
 def read_lines(path: Path, model: type[Model]) -> list[tuple[int, Model]]:
@@ -298,7 +298,7 @@ def read_lines(path: Path, model: type[Model]) -> list[tuple[int, Model]]:
     found: list[tuple[int, Model]] = []
     lines: dict[str, int] = {}
     for number, value in values_of(path, Repairs()):
-        found.append((number, validated(model, value, path, number)))
+        found.append((number, validate_model(model, value, path, number)))
         if "id" in value:
             check_id(value["id"], lines, path, number)
     if not found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from dialoom.grouping import grouped
+from dialoom.grouping import group_pairs
 from dialoom.runs.store.ledger import CallKinds, insert_call
 from dialoom.runs.store.passages import Passages
 from dialoom.runs.store.schema import insert_row
@@ -99,7 +99,7 @@ class Unpacking:
             insert_row(self._connection, "player_states", row | {"id": None})
 
     def _calls(self) -> None:
-        tried = grouped((attempt["call"], attempt) for attempt in self._transfer.of("attempts"))
+        tried = group_pairs((attempt["call"], attempt) for attempt in self._transfer.of("attempts"))
         calls = self._transfer.of("calls")
         query = "SELECT key FROM kept_calls WHERE key IN ({}) AND reply IS NOT NULL"
         replied = [row["key"] for row in calls if row["reply"] is not None]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from dialoom.outputs import folder_output, json_line
+from dialoom.outputs import folder_output, format_json_line
 from dialoom.personas.apollo import CITIES, PREFERENCE_DOMAINS, TOOLS, Tool, World, execute
 from dialoom.personas.apollo.calls import Value
 from dialoom.personas.apollo.flows import FLOWS, FlowPair, Gold, find_sets
@@ -66,7 +66,7 @@ def write_source(folder: Path, made: ApolloSource) -> None:
     with folder_output(folder) as written:
         for name, models in files.items():
             with written.text(name) as file:
-                file.writelines(json_line(model.model_dump()) for model in models)
+                file.writelines(format_json_line(model.model_dump()) for model in models)
 
 
 def write(folder: Path, made: ApolloSource | None = None) -> Path:
