@@ -25,7 +25,7 @@ from typing import Any
 
 import dialoom
 from benchmarks.prefeval import METHODS, write_pairs, write_pool
-from dialoom.personas.pools import combined, shipped_seeds, write_personas
+from dialoom.personas.pools import combine, load_seeds, write_personas
 from dialoom.runs.store import passages, references, texts
 from dialoom.runs.store.checkpoints import upkeep
 
@@ -179,8 +179,8 @@ def play(name: str, folder: Path, size: int) -> Path:
             files = {"distractors": folder / "pool.json", "pairs": folder / "pairs.json"}
             options = {"turns": [298], "method": METHODS, **files}
         case "aloe":
-            seeds = (shipped_seeds("profile"), shipped_seeds("personality"))
-            write_personas(folder / "people.jsonl", combined(*seeds, max(size // 4, 1), seed=0))
+            seeds = (load_seeds("profile"), load_seeds("personality"))
+            write_personas(folder / "people.jsonl", combine(*seeds, max(size // 4, 1), seed=0))
             options = {"personas": folder / "people.jsonl"}
         case _:
             dialoom.play("apollo-build", path=folder / "build.db", folder=folder / "source")

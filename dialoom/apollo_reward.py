@@ -46,9 +46,9 @@ def reward(completions: Sequence[Any], gold_calls: Sequence[str], **kwargs: Any)
     Raises:
         ValueError: If the gold calls cannot be read. The content of a completion never raises an error.
     """
-    read_completion, read_gold = _scores.read_completion, _scores.read_gold
+    read_completion, read_gold = _scores.parse_completion, _scores.parse_gold
     return [
-        _scores.worth(read_completion(completion), read_gold(calls))[0]
+        _scores.score_completion(read_completion(completion), read_gold(calls))[0]
         for completion, calls in zip(completions, gold_calls, strict=True)
     ]
 
@@ -72,7 +72,7 @@ def compute_score(
     Raises:
         ValueError: In the same cases as `reward`.
     """
-    accuracy, f1 = _scores.worth(_scores.read_rollout(solution_str), _scores.read_gold(ground_truth))
+    accuracy, f1 = _scores.score_completion(_scores.parse_rollout(solution_str), _scores.parse_gold(ground_truth))
     return {"score": accuracy, "acc": accuracy, "f1": f1}
 
 

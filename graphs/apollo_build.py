@@ -14,8 +14,15 @@ from pydantic import Field
 from dialoom.personas.apollo import World
 from dialoom.personas.apollo.flows import FlowError
 from dialoom.personas.apollo.source import FORMS, ApolloMeta, ApolloUser
-from dialoom.personas.apollo.source.checks import topic_diversity
-from dialoom.personas.apollo.source.scripted import ERRANDS, MOST_USERS, PAIRS_OF_SET, SETS, drawn_users, user_part
+from dialoom.personas.apollo.source.checks import measure_topic_diversity
+from dialoom.personas.apollo.source.scripted import (
+    ERRANDS_PER_TOOL,
+    MAX_USERS,
+    PAIRS_PER_SET,
+    SETS_PER_FLOW,
+    build_user_part,
+    draw_users,
+)
 from dialoom.personas.apollo.source.source import META, PAIRS, SESSIONS, USERS
 
 from . import Episode, Exporter, FileItem, Graph, Outcome, RecipeError, RecipeOptions, Scenario, Scene, Table, Update
@@ -30,15 +37,19 @@ SOURCE_FORMAT = "the source folder that the recipe apollo plays: users, sessions
 class BuildOptions(RecipeOptions):
     """The options of the recipe `apollo-build`."""
 
-    users: int = Field(MOST_USERS, ge=1, le=MOST_USERS, description=f"Number of users, at most {MOST_USERS}.")
+    users: int = Field(MAX_USERS, ge=1, le=MAX_USERS, description=f"Number of users, at most {MAX_USERS}.")
     pairs: int = Field(
-        PAIRS_OF_SET,
+        PAIRS_PER_SET,
         ge=1,
         le=12,
-        description=f"Number of pairs of a session and a query for each of a user's {SETS} preferences per flow.",
+        description=f"Number of pairs of a session and a query for each of a user's {SETS_PER_FLOW} preferences per "
+        "flow.",
     )
     errands: int = Field(
-        ERRANDS, ge=1, le=20, description="Number of sessions without a preference, per user and unrelated tool."
+        ERRANDS_PER_TOOL,
+        ge=1,
+        le=20,
+        description="Number of sessions without a preference, per user and unrelated tool.",
     )
     world: int = Field(0, description="Seed of the simulated world.")
 
@@ -105,7 +116,7 @@ class ApolloBuild(GenerationRecipe):
     ) -> Iterator[BuildScenario]:
         """Yield the users one by one."""
         seed, world = draw.randrange(2**32), World(options.world)
-        people = drawn_users(world, options.users, seed)
+        people = draw_users(world, options.users, seed)
         note(f"{len(people)} users in the world {world.hash[:12]}")
         for place, user in enumerate(people):
             yield BuildScenario(
@@ -163,7 +174,7 @@ async def build(_: BuildState, scene: Scene[BuildScenario]) -> Update:
     scenario = scene.scenario
     world = planned_world(scenario.world_seed, scenario.world)
     part = await asyncio.to_thread(  # in a thread, so that the run can be stopped in the meantime
-        user_part, world, scenario.user, scenario.pairs, scenario.errands, scenario.seed
+        build_user_part, world, scenario.user, scenario.pairs, scenario.errands, scenario.seed
     )
     for pair in part.pairs:
         if refused := gold_refusal(world, pair):
@@ -205,7 +216,7 @@ def pairs_table(counts: Counter[tuple[str, str]]) -> Table:
 def topics_table(topics: Mapping[str, list[str]]) -> Table:
     """Return a table of the sessions' diversity, computed from the topics of each kind."""
     kinds = {**topics, "all": [topic for each in topics.values() for topic in each]}
-    rows: list[Sequence[Cell]] = [[kind, *topic_diversity(found)] for kind, found in kinds.items()]
+    rows: list[Sequence[Cell]] = [[kind, *measure_topic_diversity(found)] for kind, found in kinds.items()]
     columns = ["sessions of kind", "sessions", "topics (K)", "entropy H / log K", "topics over 2 %"]
     notes = [
         "A topic is a domain and a first tool. For the paper's sessions, the entropy is 0.960, and 19 topics have over "

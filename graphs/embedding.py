@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 
 from dialoom.graphs import Recipe, RecipeError, Scenario, Scene, WithPrompts, WithRoles
 from dialoom.inputs import Frozen
-from dialoom.personas.similarity import Embedder, EmbedderError, Vector, local_embedder, unit, unpacked
+from dialoom.personas.similarity import (
+    Embedder,
+    EmbedderError,
+    Vector,
+    decode_vector,
+    load_local_embedder,
+    normalize_vector,
+)
 from dialoom.roles import PermanentProviderError
 
 EMBEDDER_PROMPT = "pools/embedder"
@@ -48,7 +55,7 @@ def find_local_embedder(embedder: str) -> Embedder | None:
     if embedding_model(embedder):
         return None
     try:
-        return local_embedder(embedder)
+        return load_local_embedder(embedder)
     except EmbedderError as error:
         raise RecipeError(f"embedder: {error}", setting="embedder") from error
 
@@ -143,7 +150,7 @@ def _embed_locally(embedder: str, texts: tuple[str, ...]) -> NDArray[np.float32]
 @lru_cache(maxsize=4)
 def _embed_cached(embedder: str, texts: tuple[str, ...]) -> NDArray[np.float32]:
     try:
-        return np.array(local_embedder(embedder).embed(texts), dtype=np.float32)
+        return np.array(load_local_embedder(embedder).embed(texts), dtype=np.float32)
     except EmbedderError as error:
         raise RecipeError(f"embedder: {error}", setting="embedder") from error
 
@@ -152,7 +159,7 @@ async def _request_vectors(texts: Sequence[str], scene: Scene, common: bool) -> 
     history = [{"speaker": "text", "content": text} for text in texts]
     reply: Embeddings = await (scene.ask_common if common else scene.ask)(EMBEDDER_PROMPT, history=history)
     try:
-        vectors = [unit(unpacked(text)) for text in reply.vectors]
+        vectors = [normalize_vector(decode_vector(text)) for text in reply.vectors]
     except ValueError as error:
         raise PermanentProviderError(f"the embedder's answer cannot be used: {error}") from error
     if len(vectors) != len(texts):

@@ -38,7 +38,7 @@ from dialoom.graphs.tables import (
 )
 from dialoom.graphs.traits import MANNER, STRESS, TRAIT_FACETS, TraitedScenario, TraitSpec, load_traits
 from dialoom.inputs import Frozen
-from dialoom.personas import PersonaLensRelease, Profile, Task, samples
+from dialoom.personas import PersonaLensRelease, Profile, Task, load_samples
 from dialoom.prompts import PromptLibrary
 
 Setting = Literal["vanilla", "base", "D", "I", "S", "DI", "DS", "IS", "all"]
@@ -353,7 +353,7 @@ class PersonaLensOptions(RecipeOptions):
 
     def source(self) -> PersonaLensRelease:
         """Return the release from which people are read."""
-        return samples() if self.profiles is None else PersonaLensRelease(self.profiles)
+        return load_samples() if self.profiles is None else PersonaLensRelease(self.profiles)
 
     def chosen_users(self, release: PersonaLensRelease, draw: random.Random) -> list[str]:
         """Return the ids of the selected people, in the release's order.

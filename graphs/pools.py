@@ -9,8 +9,17 @@ from typing import Annotated, Any, TypedDict
 from pydantic import Field
 
 from dialoom.inputs import Frozen
-from dialoom.personas import EMBEDDERS, PLURALS, THRESHOLD, PoolEntry, PoolKind, Repairs, read_pool, shipped_seeds
-from dialoom.personas.similarity import LEXICAL, VectorIndex, packed, unpacked
+from dialoom.personas import (
+    DEFAULT_THRESHOLD,
+    EMBEDDER_FORMS,
+    POOL_KIND_PLURALS,
+    PoolEntry,
+    PoolKind,
+    Repairs,
+    load_seeds,
+    read_pool,
+)
+from dialoom.personas.similarity import LEXICAL, VectorIndex, decode_vector, encode_vector
 from dialoom.roles import UnparsedReplyError
 
 from . import AbsolutePath, EmbedderName, Episode, Graph, Outcome, RecipeOptions, Scene, Table, Talk, Update, joined
@@ -29,12 +38,12 @@ class PoolOptions(RecipeOptions):
         None, ge=1, description="Size of the pool, including the seeds. [default: 330 profiles, 71 personalities]"
     )
     threshold: float = Field(
-        THRESHOLD,
+        DEFAULT_THRESHOLD,
         ge=0.0,
         le=1.0,
         description="Maximum similarity of a new text to any text of the pool, 0 to 1.",
     )
-    embedder: EmbedderName = Field("lexical", description=f"Embedder for comparing texts: {EMBEDDERS}.")
+    embedder: EmbedderName = Field("lexical", description=f"Embedder for comparing texts: {EMBEDDER_FORMS}.")
     seeds: AbsolutePath | None = Field(None, description="Pool to start from; by default the shipped seeds.")
     batch: int = Field(20, ge=1, description="Number of texts requested per round.")
     examples: int = Field(5, ge=1, description="Number of the pool's texts shown to the writer per round.")
@@ -76,7 +85,7 @@ class PoolScenario(EmbeddingScenario):
     @property
     def label(self) -> str:
         """The kind of texts and the target size."""
-        return f"{self.target} {PLURALS[self.kind]}"
+        return f"{self.target} {POOL_KIND_PLURALS[self.kind]}"
 
     def facets(self) -> dict[str, Any]:
         """Return all fields, with the number of seeds instead of their texts."""
@@ -178,7 +187,7 @@ async def _filtered(state: PoolState, scene: Scene[PoolScenario], texts: list[st
     fresh = [text for text in dict.fromkeys(" ".join(text.split()) for text in texts) if text and text not in known]
     vectors = await embed_texts(fresh, scene, scenario.embedder)
     if any(state["vectors"]):
-        old = [unpacked(text) for text in state["vectors"]]
+        old = [decode_vector(text) for text in state["vectors"]]
     else:  # embedding the texts again is cheaper than storing the vectors
         old = await embed_texts([entry.text for entry in entries], scene, scenario.embedder)
     pool, stored = VectorIndex(old), list[str]()
@@ -193,7 +202,7 @@ async def _filtered(state: PoolState, scene: Scene[PoolScenario], texts: list[st
         neighbour, similarity = (entries[nearest[0]].id, nearest[1]) if nearest else (None, None)
         entries.append(PoolEntry.of(text, round_, neighbour, similarity))
         pool.add(vector)
-        stored.append("" if scenario.embedder == LEXICAL else packed(vector))
+        stored.append("" if scenario.embedder == LEXICAL else encode_vector(vector))
     figures = {"round": round_, "kept": len(stored), "too_near": len(texts) - len(stored) - unseen, "unseen": unseen}
     return {"entries": [entry.plain() for entry in entries[before:]], "vectors": stored, "rounds": [figures]}
 
@@ -215,7 +224,7 @@ class PersonaPool(GenerationRecipe, EmbeddingRecipe):
         if embedder := find_local_embedder(options.embedder):
             note(f"threshold {options.threshold:g}: {embedder.meaning}")
         repairs = Repairs()
-        seeds = shipped_seeds(options.kind) if options.seeds is None else read_pool(options.seeds, repairs)
+        seeds = load_seeds(options.kind) if options.seeds is None else read_pool(options.seeds, repairs)
         if summary := repairs.summary():
             note(f"seeds: {summary}")
         yield PoolScenario.of(options, [entry.text for entry in seeds])

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from dialoom.errors import DialoomError
-from dialoom.personas import located_embedder
+from dialoom.personas import resolve_embedder
 
 from .capabilities import WithGate, WithJudging
 from .check import run_checks
@@ -172,7 +172,7 @@ FromOne: TypeAlias = Annotated[int, _at_least(1)]
 AbsolutePath: TypeAlias = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
 """A file or folder, made absolute so that the run can be resumed from any working directory."""
 
-EmbedderName: TypeAlias = Annotated[str, AfterValidator(located_embedder)]
+EmbedderName: TypeAlias = Annotated[str, AfterValidator(resolve_embedder)]
 """`lexical`, `st:MODEL` or `litellm:PROVIDER/MODEL`; the path of a model's folder is made absolute."""
 
 Axis: TypeAlias = Annotated[tuple[T, ...], AfterValidator(_deduplicate)]

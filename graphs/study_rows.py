@@ -16,7 +16,7 @@ from typing import Any
 from jinja2 import TemplateSyntaxError, nodes
 
 from dialoom.inputs import DataError
-from dialoom.personas.rows import Place, Row, plain_row, read_rows
+from dialoom.personas.rows import NumberedRow, Row, normalize_row, read_rows
 from dialoom.sandbox import Sandbox
 from dialoom.text import pluralize
 
@@ -202,12 +202,12 @@ class RowSource:
                 "tells them apart, and a person with several conversations is one row with several tasks"
             )
 
-    def _iter_rows(self) -> Iterator[Place]:
+    def _iter_rows(self) -> Iterator[NumberedRow]:
         if self.spec.file:
             yield from read_rows(format_path(Path(self.folder, self.spec.file)), self.text)
             return
         for number, row in enumerate(self.spec.rows if self.values is None else self.values, start=1):
-            yield number, plain_row(row, self.text, self.place, number)
+            yield number, normalize_row(row, self.text, self.place, number)
 
     def _check_columns(self, row: Row, number: int) -> None:
         variable = PERSON if self.table == "people" else TASK

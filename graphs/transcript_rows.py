@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from pydantic_core import to_jsonable_python
 
 from dialoom.inputs import MAX_BYTES, DataError, open_input, parse_json, read_json, read_lines
-from dialoom.personas.rows import parquet_rows
+from dialoom.personas.rows import read_parquet_rows
 from dialoom.prompts import FunctionCall
 from dialoom.roles.gateway.calls import INCOMPLETE_REASONS
 from dialoom.text import to_well_formed_value
@@ -85,7 +85,7 @@ def raw_rows(path: Path) -> Iterator[Place]:
         DataError: If the file cannot be read, or the whole file is not valid JSON or Parquet.
     """
     if path.suffix == ".parquet":
-        yield from enumerate(parquet_rows(path), 1)
+        yield from enumerate(read_parquet_rows(path), 1)
     elif path.suffix == ".json":
         yield from enumerate(_listed(path), 1)
     else:

@@ -3,38 +3,38 @@
 from dialoom.inputs import DataError
 
 from .pools import (
-    KINDS,
-    PLURALS,
+    POOL_KIND_PLURALS,
+    POOL_KINDS,
     Persona,
     PoolEntry,
     PoolKind,
-    combined,
-    entries_of,
+    combine,
+    load_seeds,
+    read_entries,
     read_personas,
     read_pool,
-    shipped_seeds,
     write_personas,
     write_pool,
 )
 from .profile import DOMAINS, AffinitySchema, Demographics, Domain, Profile, Repairs, Situation, Task
-from .release import PersonaLensRelease, samples
+from .release import PersonaLensRelease, load_samples
 from .similarity import (
-    EMBEDDERS,
-    THRESHOLD,
+    DEFAULT_THRESHOLD,
+    EMBEDDER_FORMS,
     Embedder,
     EmbedderError,
     LexicalEmbedder,
     check_embedder,
-    local_embedder,
-    located_embedder,
+    load_local_embedder,
+    resolve_embedder,
 )
 
 __all__ = [
+    "DEFAULT_THRESHOLD",
     "DOMAINS",
-    "EMBEDDERS",
-    "KINDS",
-    "PLURALS",
-    "THRESHOLD",
+    "EMBEDDER_FORMS",
+    "POOL_KINDS",
+    "POOL_KIND_PLURALS",
     "AffinitySchema",
     "DataError",
     "Demographics",
@@ -51,14 +51,14 @@ __all__ = [
     "Situation",
     "Task",
     "check_embedder",
-    "combined",
-    "entries_of",
-    "local_embedder",
-    "located_embedder",
+    "combine",
+    "load_local_embedder",
+    "load_samples",
+    "load_seeds",
+    "read_entries",
     "read_personas",
     "read_pool",
-    "samples",
-    "shipped_seeds",
+    "resolve_embedder",
     "write_personas",
     "write_pool",
 ]

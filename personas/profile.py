@@ -14,21 +14,23 @@ from pydantic import BaseModel, ConfigDict, Field
 from dialoom.inputs import DataError, Frozen, Record, read_json, validate_model
 from dialoom.text import to_well_formed_value
 
-OUTSIDE = "values that the schema does not list"
-NON_ASCII = "profiles with letters beyond ASCII"
-FREE_SITUATION = "devices, days or times in free wording"
-HALVES = "values with half a character in a text, which was replaced"
+UNLISTED_VALUES = "values that the schema does not list"
+NON_ASCII_PROFILES = "profiles with letters beyond ASCII"
+FREE_FORM_SITUATIONS = "devices, days or times in free wording"
+LONE_SURROGATES = "values with half a character in a text, which was replaced"
 
-_THINGS = "names values profiles devices days times tasks files texts lines marks"
-_ONE = {"affinities": "affinity", **{things: things[:-1] for things in _THINGS.split()}}
-_NOUNS = re.compile(rf"\b(?:{'|'.join(_ONE)})\b(?:, (?:{'|'.join(_ONE)})\b)*(?: or (?:{'|'.join(_ONE)})\b)?")
+_PLURALS = "names values profiles devices days times tasks files texts lines marks"
+_SINGULARS = {"affinities": "affinity", **{things: things[:-1] for things in _PLURALS.split()}}
+_NOUN_LIST = re.compile(
+    rf"\b(?:{'|'.join(_SINGULARS)})\b(?:, (?:{'|'.join(_SINGULARS)})\b)*(?: or (?:{'|'.join(_SINGULARS)})\b)?"
+)
 
-_FINE = frozenset({OUTSIDE, NON_ASCII, FREE_SITUATION})
+_HARMLESS_KINDS = frozenset({UNLISTED_VALUES, NON_ASCII_PROFILES, FREE_FORM_SITUATIONS})
 """Kinds of values that are kept unchanged and need no action. They are reported because users may not expect them."""
 
 _WITHHELD = re.compile(r"^\W*(redacted|n\s*/\s*a)\W*$", re.IGNORECASE)
-_BLOT = re.compile(r"\[\s*redacted\s*\]", re.IGNORECASE)
-_SUFFIX = re.compile(r"\s*\([^)]*\)\s*$")
+_REDACTED_PART = re.compile(r"\[\s*redacted\s*\]", re.IGNORECASE)
+_DOMAIN_SUFFIX = re.compile(r"\s*\([^)]*\)\s*$")
 _DAYS = {"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
 _TIMES = {"early morning", "morning", "midday", "afternoon", "evening", "night"}
 _DEVICES = {"smartphone", "laptop", "tablet", "desktop", "desktop computer", "smart speaker", "smartwatch"}
@@ -39,19 +41,23 @@ class Repairs(Counter[str]):
 
     def summary(self) -> str:
         """Return a one-line summary, or an empty text without repairs."""
-        met = {kind: f"{self[kind]:,} {_one(kind) if self[kind] == 1 else kind}" for kind in sorted(self) if self[kind]}
-        parts = [text for kind, text in met.items() if kind not in _FINE]
-        if fine := [text for kind, text in met.items() if kind in _FINE]:
+        met = {
+            kind: f"{self[kind]:,} {_singularize(kind) if self[kind] == 1 else kind}"
+            for kind in sorted(self)
+            if self[kind]
+        }
+        parts = [text for kind, text in met.items() if kind not in _HARMLESS_KINDS]
+        if fine := [text for kind, text in met.items() if kind in _HARMLESS_KINDS]:
             parts.append(f"kept unchanged, no action needed: {', '.join(fine)}")
         return "; ".join(parts)
 
 
-def _one(kind: str) -> str:
+def _singularize(kind: str) -> str:
     """Return the singular form of a kind of repair."""
-    return _NOUNS.sub(lambda found: re.sub(r"\w{3,}", lambda noun: _ONE[noun[0]], found[0]), kind, count=1)
+    return _NOUN_LIST.sub(lambda found: re.sub(r"\w{3,}", lambda noun: _SINGULARS[noun[0]], found[0]), kind, count=1)
 
 
-def domain_name(key: str, known: Iterable[str]) -> str:
+def normalize_domain_name(key: str, known: Iterable[str]) -> str:
     """Return the domain of a key: the known name that equals it without stray characters, or else the key itself."""
     if key in known:
         return key
@@ -66,9 +72,9 @@ def is_withheld(value: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def is_untold(value: str) -> bool:
+def is_redacted(value: str) -> bool:
     """Return whether a value of demographics or a situation is withheld, or contains a redacted part."""
-    return is_withheld(value) or bool(_BLOT.search(value))
+    return is_withheld(value) or bool(_REDACTED_PART.search(value))
 
 
 def resolve_affinity(name: str, known: Iterable[str]) -> tuple[str | None, str | None]:
@@ -79,23 +85,23 @@ def resolve_affinity(name: str, known: Iterable[str]) -> tuple[str | None, str |
     known = tuple(known)
     if name in known:
         return name, None
-    by_spelling = {_spelling(each): each for each in known}
-    if found := by_spelling.get(_spelling(name)):
+    by_spelling = {_normalize_spelling(each): each for each in known}
+    if found := by_spelling.get(_normalize_spelling(name)):
         return found, "affinities matched by another spelling (Favourite/Favorite)"
-    found = by_spelling.get(_spelling(_SUFFIX.sub("", name)))
+    found = by_spelling.get(_normalize_spelling(_DOMAIN_SUFFIX.sub("", name)))
     if found:
         return found, "affinities matched without their '(Domain)' suffix"
     return None, "affinities that a task names but its domains lack"
 
 
-def free_form(device: str, day: str, time: str) -> int:
+def count_free_form(device: str, day: str, time: str) -> int:
     """Return how many of the three values are not among the usual words."""
     return sum(
         value.strip().casefold() not in usual for value, usual in ((device, _DEVICES), (day, _DAYS), (time, _TIMES))
     )
 
 
-def _spelling(name: str) -> str:
+def _normalize_spelling(name: str) -> str:
     return name.casefold().replace("favourite", "favorite").strip()
 
 
@@ -145,7 +151,7 @@ class Demographics(Record):
     def for_prompt(self) -> dict[str, str]:
         """Return the values that prompts show: all values that are not withheld, except the user id."""
         values: dict[str, str] = self.model_dump(exclude={"user_id"})
-        return {name: value for name, value in values.items() if not is_untold(value)}
+        return {name: value for name, value in values.items() if not is_redacted(value)}
 
 
 class Domain(Frozen):
@@ -192,7 +198,7 @@ class Situation(Record):
     def for_prompt(self) -> dict[str, str]:
         """Return the values that prompts show: all values that are not withheld, under the names of the release."""
         values: dict[str, str] = self.model_dump(by_alias=True)
-        return {name: value for name, value in values.items() if not is_untold(value)}
+        return {name: value for name, value in values.items() if not is_redacted(value)}
 
 
 class Task(BaseModel):
@@ -324,6 +330,6 @@ def read_domains(path: Path) -> list[DomainSchema]:
     return [validate_model(DomainSchema, value, path, part=f"domain {number}") for number, value in enumerate(values)]
 
 
-def shipped_schema() -> list[DomainSchema]:
+def load_sample_schema() -> list[DomainSchema]:
     """Return the domains of the sample people."""
     return read_domains(Path(__file__).parent / "samples" / "res" / "schema.json")

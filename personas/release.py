@@ -16,10 +16,10 @@ from dialoom.text import is_well_formed, to_well_formed_value
 
 from .profile import (
     DOMAINS,
-    FREE_SITUATION,
-    HALVES,
-    NON_ASCII,
-    OUTSIDE,
+    FREE_FORM_SITUATIONS,
+    LONE_SURROGATES,
+    NON_ASCII_PROFILES,
+    UNLISTED_VALUES,
     Affinity,
     AffinitySchema,
     AffinityType,
@@ -29,19 +29,19 @@ from .profile import (
     Repairs,
     Situation,
     Task,
-    domain_name,
-    free_form,
-    is_untold,
+    count_free_form,
+    is_redacted,
     is_withheld,
+    normalize_domain_name,
     resolve_affinity,
 )
-from .rows import KEYS, study_advice
-from .similarity import DrawnTexts
+from .rows import DEMOGRAPHIC_KEYS, build_study_advice
+from .similarity import TextSample
 
-_BY_DOMAIN = ("affinities", "interests", "interactions")
+_DOMAIN_SECTIONS = ("affinities", "interests", "interactions")
 
 
-def samples() -> PersonaLensRelease:
+def load_samples() -> PersonaLensRelease:
     """Return the release of sample people that dialoom ships."""
     return PersonaLensRelease(Path(__file__).parent / "samples")
 
@@ -61,7 +61,7 @@ class PersonaLensRelease:
         self._profiles = root / "data" / "profile"
         if not self._profiles.is_dir():
             message = "holds no data/profile folder; give the folder of a PersonaLens release"
-            raise DataError(root, message, advice=study_advice(root))
+            raise DataError(root, message, advice=build_study_advice(root))
         schema = root / "res" / "schema.json"
         self.schema = AffinitySchema.read(schema) if schema.exists() else None
         own = [domain for domain, _ in self.schema.types] if self.schema is not None else []
@@ -69,7 +69,7 @@ class PersonaLensRelease:
 
     def user_ids(self) -> list[str]:
         """Return the ids of all people in numerical order (`user2` before `user10`)."""
-        ids = sorted((path.name for path in self._profiles.iterdir() if path.is_dir()), key=_natural)
+        ids = sorted((path.name for path in self._profiles.iterdir() if path.is_dir()), key=_natural_sort_key)
         if not ids:
             raise DataError(self._profiles, "contains no folder of a user, such as user1/profile.json")
         return ids
@@ -82,7 +82,7 @@ class PersonaLensRelease:
         """
         path = self._profiles / user_id / "profile.json"
         values = self._read(path)
-        return {**values, **{key: self._by_domain(path, key, values[key]) for key in _BY_DOMAIN}}
+        return {**values, **{key: self._by_domain(path, key, values[key]) for key in _DOMAIN_SECTIONS}}
 
     def profile(self, user_id: str) -> Profile:
         """Return one person's profile.
@@ -95,7 +95,7 @@ class PersonaLensRelease:
         demographics = validate_model(Demographics, values["demographics"], path, part="demographics")
         self._count_untold(demographics)
         is_ascii = read_bytes(path).isascii() and json.dumps(values, ensure_ascii=False).isascii()
-        self.repairs[NON_ASCII] += not is_ascii
+        self.repairs[NON_ASCII_PROFILES] += not is_ascii
         return Profile(demographics=demographics, domains=self._domains(path, values))
 
     def tasks(self, profile: Profile, user_id: str | None = None) -> Iterator[Task]:
@@ -116,14 +116,14 @@ class PersonaLensRelease:
 
     def _read(self, path: Path) -> dict[str, Any]:
         values = _read_object(path, self.repairs)
-        for key in ("affinities", "demographics", *_BY_DOMAIN[1:]):
+        for key in ("affinities", "demographics", *_DOMAIN_SECTIONS[1:]):
             if not isinstance(values.get(key), dict):
                 found = "missing" if key not in values else f"{values[key]!r:.60}"
                 raise DataError(path, f"{key!r} is {found}; it must be an object")
         return values
 
     def _domains(self, path: Path, values: Mapping[str, Any]) -> dict[str, Domain]:
-        affinities, interests, interactions = (self._by_domain(path, key, values[key]) for key in _BY_DOMAIN)
+        affinities, interests, interactions = (self._by_domain(path, key, values[key]) for key in _DOMAIN_SECTIONS)
         domains: dict[str, Domain] = {}
         for name, preferences in affinities.items():
             if not isinstance(preferences, dict):
@@ -142,7 +142,7 @@ class PersonaLensRelease:
         """Return a section of a file by canonical domain names."""
         mended: dict[str, Any] = {}
         for key, value in values.items():
-            name = domain_name(key, self._domain_names)
+            name = normalize_domain_name(key, self._domain_names)
             self.repairs["domain names with stray characters repaired"] += name != key
             if name in mended:
                 raise DataError(path, f"{section} has {name!r} twice (once as {key!r})")
@@ -165,7 +165,7 @@ class PersonaLensRelease:
                 continue
             affinities[name] = tuple(cleaned) if isinstance(value, list) else cleaned[0]
             if self.schema is not None:
-                self.repairs[OUTSIDE] += self.schema.outside(domain, name, affinities[name])
+                self.repairs[UNLISTED_VALUES] += self.schema.outside(domain, name, affinities[name])
         return affinities
 
     def _is_eligible(self, task: Task, profile: Profile, path: Path) -> bool:
@@ -182,11 +182,13 @@ class PersonaLensRelease:
         self.repairs.update(filter(None, (resolve_affinity(name, names)[1] for name in task.relevant_affinities)))
         situation = task.situation
         self._count_untold(situation)
-        self.repairs[FREE_SITUATION] += free_form(situation.device, situation.day_of_week, situation.time_of_day)
+        self.repairs[FREE_FORM_SITUATIONS] += count_free_form(
+            situation.device, situation.day_of_week, situation.time_of_day
+        )
 
     def _count_untold(self, record: Demographics | Situation) -> None:
         kind = "'[Redacted]' or 'N/A' values of demographics or situations, which no prompt shows"
-        self.repairs[kind] += sum(is_untold(value) for value in record.model_dump().values())
+        self.repairs[kind] += sum(is_redacted(value) for value in record.model_dump().values())
 
     def _known_affinities(self, domain: str, profile: Profile) -> list[str]:
         """Return the names of a domain's affinities in the schema, or in the profile if there is no schema."""
@@ -202,22 +204,22 @@ def _read_object(path: Path, repairs: Repairs) -> dict[str, Any]:
     if is_well_formed(values):
         return values
     whole = to_well_formed_value(values)
-    repairs[HALVES] += whole != values
+    repairs[LONE_SURROGATES] += whole != values
     return dict(whole)
 
 
-def _natural(name: str) -> tuple[tuple[bool, int, str], ...]:
+def _natural_sort_key(name: str) -> tuple[tuple[bool, int, str], ...]:
     """Return a sort key with which digits in names compare as numbers."""
     return tuple((part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", name))
 
 
-MOST_TEXTS = 20_000
+MAX_TEXTS = 20_000
 """Maximum number of texts of a kind that are kept. If there are more, this number of texts is sampled."""
 
-NOT_SAID = "Prefer not to say"
+DECLINED_LABEL = "Prefer not to say"
 """The paper's label for `N/A` in categories that people may decline to answer."""
 
-_MAY_BE_KEPT = ("ethnicity", "religion")
+_DECLINABLE_KEYS = ("ethnicity", "religion")
 
 
 @dataclass(slots=True)
@@ -267,13 +269,13 @@ class Census:
     """
 
     people: int = 0
-    demographics: dict[str, Counter[str]] = field(default_factory=lambda: {key: Counter() for key in KEYS})
+    demographics: dict[str, Counter[str]] = field(default_factory=lambda: {key: Counter() for key in DEMOGRAPHIC_KEYS})
     preferences: dict[tuple[str, str], PreferenceValues] = field(default_factory=dict)
     tasks: dict[str, set[str]] = field(default_factory=dict)
     dialogues: Counter[str] = field(default_factory=Counter)
     pairs: Counter[str] = field(default_factory=Counter)
-    texts: dict[str, DrawnTexts] = field(
-        default_factory=lambda: {"summaries": DrawnTexts(MOST_TEXTS), "intents": DrawnTexts(MOST_TEXTS)}
+    texts: dict[str, TextSample] = field(
+        default_factory=lambda: {"summaries": TextSample(MAX_TEXTS), "intents": TextSample(MAX_TEXTS)}
     )
 
     @classmethod
@@ -297,9 +299,9 @@ class Census:
     def _count_person(self, release: PersonaLensRelease, user: str) -> None:
         raw = release.as_written(user)
         self.people += 1
-        for key in KEYS:
+        for key in DEMOGRAPHIC_KEYS:
             value = str(raw["demographics"].get(key, ""))
-            self.demographics[key][NOT_SAID if value == "N/A" and key in _MAY_BE_KEPT else value] += 1
+            self.demographics[key][DECLINED_LABEL if value == "N/A" and key in _DECLINABLE_KEYS else value] += 1
         for domain, preferences in raw["affinities"].items():
             for name, value in preferences.items():
                 if (place := (domain, name)) not in self.preferences:

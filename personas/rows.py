@@ -31,17 +31,17 @@ from dialoom.text import to_well_formed_value
 from .profile import Demographics
 
 Row = dict[str, Any]
-Place = tuple[int, Row]
+NumberedRow = tuple[int, Row]
 """A row with its place in the source: the line in a text file, otherwise the row's number, from 1."""
 
 _DELIMITERS = ",;\t|"
 _FORMATS = ".csv, .tsv, .jsonl, .json, .parquet, .yaml, or a pool folder"
-_JSON = (".jsonl", ".ndjson", ".json")
-_LONGEST_CELL = 2**20
-_AS_UTF8 = "save it as UTF-8 (in Excel: 'CSV UTF-8')"
+_JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+_MAX_CELL_CHARACTERS = 2**20
+_UTF8_REMEDY = "save it as UTF-8 (in Excel: 'CSV UTF-8')"
 
 
-def read_rows(path: Path, text: str) -> Iterator[Place]:
+def read_rows(path: Path, text: str) -> Iterator[NumberedRow]:
     """Yield the rows of a file one at a time. Only YAML and JSON files are read as a whole.
 
     Args:
@@ -52,24 +52,24 @@ def read_rows(path: Path, text: str) -> Iterator[Place]:
         DataError: If the file cannot be read or has another format, or if a row is neither a mapping nor a string.
     """
     if path.is_dir():
-        path = _only_file(path)
+        path = _find_only_file(path)
     match path.suffix.lower():
         case ".csv" | ".tsv":
-            rows: Iterable[tuple[int, Any]] = _csv(path)
+            rows: Iterable[tuple[int, Any]] = _read_csv(path)
         case ".jsonl" | ".ndjson":
-            rows = _json_lines(path)
+            rows = _read_json_lines(path)
         case ".parquet":
-            rows = enumerate(parquet_rows(path), start=1)
+            rows = enumerate(read_parquet_rows(path), start=1)
         case ".yaml" | ".yml":
-            rows = _listed(read_yaml(path), path)
+            rows = _number_rows(read_yaml(path), path)
         case ".json":
-            rows = _listed(read_json(path), path)
+            rows = _number_rows(read_json(path), path)
         case suffix:
             raise DataError(path, f"the format {suffix!r} is not known; give {_FORMATS}")
-    yield from ((number, plain_row(row, text, path, number)) for number, row in rows)
+    yield from ((number, normalize_row(row, text, path, number)) for number, row in rows)
 
 
-def study_advice(path: Path, *columns: str) -> Advice | None:
+def build_study_advice(path: Path, *columns: str) -> Advice | None:
     """Return the advice to make a study from a file that does not have the form expected by a reader of people.
 
     Args:
@@ -83,22 +83,22 @@ def study_advice(path: Path, *columns: str) -> Advice | None:
         _, row = next(read_rows(path, "text"))
     except (DataError, StopIteration):
         return None
-    if (path.suffix in _JSON and bool(columns) and row.keys() >= {*columns}) or row.keys() <= {"text"}:
+    if (path.suffix in _JSON_SUFFIXES and bool(columns) and row.keys() >= {*columns}) or row.keys() <= {"text"}:
         return None
     return Advice("new_study", "a study makes conversations from your own people", {"path": path})
 
 
 @contextmanager
-def advising_study(path: Path, *columns: str) -> Iterator[None]:
+def add_study_advice(path: Path, *columns: str) -> Iterator[None]:
     """Add the advice of `study_advice` to errors that are raised for a file."""
     try:
         yield
     except DataError as error:
-        error.advice = error.advice or study_advice(path, *columns)
+        error.advice = error.advice or build_study_advice(path, *columns)
         raise
 
 
-def plain_row(row: Any, text: str, place: str | Path, number: int) -> Row:
+def normalize_row(row: Any, text: str, place: str | Path, number: int) -> Row:
     """Return a row as plain values. Missing values become empty strings; values that JSON cannot hold become strings.
 
     Args:
@@ -114,10 +114,10 @@ def plain_row(row: Any, text: str, place: str | Path, number: int) -> Row:
         row = {text: row}
     if not isinstance(row, Mapping):
         raise DataError(place, f"a row must be a mapping or a string, got {type(row).__name__}", number)
-    return dict(to_well_formed_value({str(name): _plain(value) for name, value in row.items()}))
+    return dict(to_well_formed_value({str(name): _normalize_value(value) for name, value in row.items()}))
 
 
-def _plain(value: Any) -> Any:
+def _normalize_value(value: Any) -> Any:
     if hasattr(value, "item") and not isinstance(value, Mapping):  # NumPy's numbers
         value = value.item()
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
@@ -125,13 +125,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str | int | float):
         return value.strip() if isinstance(value, str) else value
     if isinstance(value, Mapping):
-        return {str(name): _plain(each) for name, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else str(value)
+        return {str(name): _normalize_value(each) for name, each in value.items()}
+    return [_normalize_value(each) for each in value] if isinstance(value, list | tuple) else str(value)
 
 
-def _csv(path: Path) -> Iterator[tuple[int, Row]]:
+def _read_csv(path: Path) -> Iterator[tuple[int, Row]]:
     """Yield the rows of a CSV file with a header. The delimiter is the one that occurs most often in the header."""
-    lines = (_decoded(line, path, number) + "\n" for number, line in read_lines(path))
+    lines = (_decode_line(line, path, number) + "\n" for number, line in read_lines(path))
     first = next(lines, "")
     skipped = 0
     delimiter = max(_DELIMITERS, key="".join(first.split('"')[::2]).count)
@@ -141,7 +141,7 @@ def _csv(path: Path) -> Iterator[tuple[int, Row]]:
         raise DataError(path, "the first line must name the columns, got an empty line", 1 + skipped)
     if "\r" in first:
         raise DataError(path, "lines end with a carriage return only; save the file with newlines", 1 + skipped)
-    csv.field_size_limit(_LONGEST_CELL)
+    csv.field_size_limit(_MAX_CELL_CHARACTERS)
     reader = csv.reader(itertools.chain([first], lines), delimiter=delimiter, strict=True)
     begun = 1 + skipped
     try:
@@ -176,24 +176,24 @@ def _check_header(header: list[str], path: Path, line: int) -> None:
         raise DataError(path, f"two columns are named {again[0]!r}; rename one", line)
 
 
-def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
+def _read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
     for number, line in read_lines(path):
         if line.strip():
-            yield number, parse_json(_decoded(line, path, number), path, number)
+            yield number, parse_json(_decode_line(line, path, number), path, number)
 
 
-def _decoded(line: bytes, path: Path, number: int) -> str:
+def _decode_line(line: bytes, path: Path, number: int) -> str:
     if number == 1 and line.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-        raise DataError(path, f"is UTF-16; {_AS_UTF8}", number)
+        raise DataError(path, f"is UTF-16; {_UTF8_REMEDY}", number)
     if b"\0" in line:
-        raise DataError(path, f"not UTF-8 text: it contains a null character; {_AS_UTF8}", number)
+        raise DataError(path, f"not UTF-8 text: it contains a null character; {_UTF8_REMEDY}", number)
     try:
         return line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
-        raise DataError(path, f"not UTF-8: byte {line[error.start]:#04x}; {_AS_UTF8}", number) from error
+        raise DataError(path, f"not UTF-8: byte {line[error.start]:#04x}; {_UTF8_REMEDY}", number) from error
 
 
-def parquet_rows(path: Path) -> Iterator[Any]:
+def read_parquet_rows(path: Path) -> Iterator[Any]:
     """Yield the rows of a Parquet file.
 
     Raises:
@@ -211,13 +211,13 @@ def parquet_rows(path: Path) -> Iterator[Any]:
             raise DataError(path, f"not a readable Parquet file: {error}") from error
 
 
-def _listed(value: Any, path: Path) -> Iterator[tuple[int, Any]]:
+def _number_rows(value: Any, path: Path) -> Iterator[tuple[int, Any]]:
     if not isinstance(value, list):
         raise DataError(path, f"the file must contain a list of rows, got {type(value).__name__}")
     yield from enumerate(value, start=1)
 
 
-def _only_file(folder: Path) -> Path:
+def _find_only_file(folder: Path) -> Path:
     found = sorted(folder.glob("*.jsonl"))
     if len(found) != 1:
         names = ", ".join(each.name for each in found) or "none"
@@ -225,14 +225,14 @@ def _only_file(folder: Path) -> Path:
     return found[0]
 
 
-KEYS = tuple(name for name in Demographics.model_fields if name != "user_id")
-_SHIPPED = Path(__file__).parent / "samples" / "demographics.toml"
-_LONGEST = 1_000
+DEMOGRAPHIC_KEYS = tuple(name for name in Demographics.model_fields if name != "user_id")
+_SAMPLE_DEMOGRAPHICS = Path(__file__).parent / "samples" / "demographics.toml"
+_MAX_VALUE_CHARACTERS = 1_000
 """Maximum number of characters of a value. A longer value is an unclosed quote, or not a demographic value."""
-_WEIGHT = "weight"
+_WEIGHT_COLUMN = "weight"
 
 
-def read_demographics(path: Path | None = None) -> _Tables | _Rows:
+def read_demographics(path: Path | None = None) -> _WeightTables | _SurveyRows:
     """Return the source in a file; without a file, return the shipped source.
 
     Its method `people(draw)` yields people's values by key, endlessly. Equal streams yield equal people in the same
@@ -241,14 +241,14 @@ def read_demographics(path: Path | None = None) -> _Tables | _Rows:
     Raises:
         DataError: If the file cannot be read, lacks a key, or contains an unusable weight or value.
     """
-    path = path or _SHIPPED
+    path = path or _SAMPLE_DEMOGRAPHICS
     if path.suffix.casefold() not in (".toml", ".csv"):
         message = "demographics must be tables of weights in a .toml file, or people in a .csv file"
-        raise DataError(path, message, advice=study_advice(path))
-    return _tables(path) if path.suffix.casefold() == ".toml" else _rows(path)
+        raise DataError(path, message, advice=build_study_advice(path))
+    return _read_weight_tables(path) if path.suffix.casefold() == ".toml" else _read_survey(path)
 
 
-class _Draw(Record):
+class _WeightTable(Record):
     """The weights of a key's values, for people who meet the conditions on other keys, if there are any."""
 
     key: str
@@ -256,10 +256,10 @@ class _Draw(Record):
     weights: Annotated[Mapping[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]], Field(min_length=1)]
 
 
-class _Tables(Record):
+class _WeightTables(Record):
     """Tables of weights."""
 
-    draw: tuple[_Draw, ...]
+    draw: tuple[_WeightTable, ...]
 
     def people(self, draw: random.Random) -> Iterator[dict[str, str]]:
         while True:
@@ -268,10 +268,10 @@ class _Tables(Record):
                 fits = all(person.get(key) in values for key, values in table.given.items())
                 if table.key not in person and fits:
                     (person[table.key],) = draw.choices([*table.weights], [*table.weights.values()])
-            yield {key: person[key] for key in KEYS}
+            yield {key: person[key] for key in DEMOGRAPHIC_KEYS}
 
 
-class _Rows(NamedTuple):
+class _SurveyRows(NamedTuple):
     """The rows of a survey. Without weights, no row is repeated before all rows have been used."""
 
     rows: Sequence[dict[str, str]]
@@ -285,8 +285,8 @@ class _Rows(NamedTuple):
                 yield from draw.choices(self.rows, self.weights)
 
 
-def _tables(path: Path) -> _Tables:
-    tables = validate_model(_Tables, read_toml(path), path)
+def _read_weight_tables(path: Path) -> _WeightTables:
+    tables = validate_model(_WeightTables, read_toml(path), path)
     named = [table.key for table in tables.draw]
     _check_keys(path, named, "table")
     for number, table in enumerate(tables.draw):
@@ -297,43 +297,47 @@ def _tables(path: Path) -> _Tables:
             raise DataError(path, f"{place}: all weights are 0")
         if sum(table.weights.values()) == float("inf"):
             raise DataError(path, f"{place}: the sum of the weights is not finite; give smaller ones")
-        if unknown := [key for key in (table.key, *table.given) if key not in KEYS]:
-            raise DataError(path, f"{place}: there is no key {unknown[0]!r}; the keys are {', '.join(KEYS)}")
+        if unknown := [key for key in (table.key, *table.given) if key not in DEMOGRAPHIC_KEYS]:
+            raise DataError(
+                path, f"{place}: there is no key {unknown[0]!r}; the keys are {', '.join(DEMOGRAPHIC_KEYS)}"
+            )
         if later := [key for key in table.given if key not in named[:number]]:
             raise DataError(
                 path, f"{place}: {later[0]!r} is used in a condition before it is drawn; put its table first"
             )
-    for key in KEYS:
+    for key in DEMOGRAPHIC_KEYS:
         if all(table.given for table in tables.draw if table.key == key):
             raise DataError(path, f"every table of {key!r} has a condition; add a last table without 'given'")
     return tables
 
 
-def _rows(path: Path) -> _Rows:
+def _read_survey(path: Path) -> _SurveyRows:
     rows, weights = [], []
-    for line, row in _csv(path):
+    for line, row in _read_csv(path):
         _check_keys(path, [*row], "column")
-        rows.append(_person(path, row, line))
-        weights.append(_weight(path, row.get(_WEIGHT, "1"), line))
+        rows.append(_parse_person(path, row, line))
+        weights.append(_parse_weight(path, row.get(_WEIGHT_COLUMN, "1"), line))
     if not any(weights):
         raise DataError(path, "contains no person with a weight above 0")
     if sum(weights) == float("inf"):
         raise DataError(path, "the sum of the weights is not finite; give smaller ones")
-    return _Rows(rows, weights if _WEIGHT in row else None)
+    return _SurveyRows(rows, weights if _WEIGHT_COLUMN in row else None)
 
 
-def _person(path: Path, row: Mapping[str, str], line: int) -> dict[str, str]:
-    values = {key: row[key].strip() for key in KEYS}
-    if long := [key for key, value in values.items() if len(value) > _LONGEST]:
+def _parse_person(path: Path, row: Mapping[str, str], line: int) -> dict[str, str]:
+    values = {key: row[key].strip() for key in DEMOGRAPHIC_KEYS}
+    if long := [key for key, value in values.items() if len(value) > _MAX_VALUE_CHARACTERS]:
         raise DataError(
-            path, f"{long[0]!r} is {len(values[long[0]]):,} characters long; the maximum is {_LONGEST:,}", line
+            path,
+            f"{long[0]!r} is {len(values[long[0]]):,} characters long; the maximum is {_MAX_VALUE_CHARACTERS:,}",
+            line,
         )
     if empty := [key for key, value in values.items() if not value]:
         raise DataError(path, f"{empty[0]!r} is empty; write 'N/A' for unknown values", line)
     return values
 
 
-def _weight(path: Path, text: str, line: int) -> float:
+def _parse_weight(path: Path, text: str, line: int) -> float:
     with suppress(ValueError):
         if 0 <= (weight := float(text)) < float("inf"):
             return weight
@@ -341,5 +345,5 @@ def _weight(path: Path, text: str, line: int) -> float:
 
 
 def _check_keys(path: Path, named: Sequence[str], what: str) -> None:
-    if missing := [key for key in KEYS if key not in named]:
-        raise DataError(path, f"has no {what} for {', '.join(map(repr, missing))}", advice=study_advice(path))
+    if missing := [key for key in DEMOGRAPHIC_KEYS if key not in named]:
+        raise DataError(path, f"has no {what} for {', '.join(map(repr, missing))}", advice=build_study_advice(path))

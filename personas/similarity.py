@@ -22,13 +22,13 @@ if TYPE_CHECKING:  # functions import it, as it takes 25 MB and most runs need n
 
 Vector: TypeAlias = "NDArray[np.float32]"
 
-THRESHOLD = 0.6
+DEFAULT_THRESHOLD = 0.6
 """ALOE's default threshold. A text is kept if its similarity to every text that was kept before it is at most this
 value.
 """
 
 LEXICAL = "lexical"
-EMBEDDERS = "lexical, st:MODEL (sentence-transformers: a name or a folder) or litellm:PROVIDER/MODEL"
+EMBEDDER_FORMS = "lexical, st:MODEL (sentence-transformers: a name or a folder) or litellm:PROVIDER/MODEL"
 
 
 class EmbedderError(ValueError):
@@ -66,7 +66,7 @@ class LexicalEmbedder:
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Hash words into 4,096 signed dimensions. A text without any word is similar only to itself."""
-        return [_lexical(text) for text in texts]
+        return [_embed_words(text) for text in texts]
 
 
 class SentenceTransformerEmbedder:
@@ -94,7 +94,7 @@ class SentenceTransformerEmbedder:
             except Exception as error:
                 raise EmbedderError(f"embedder 'st:{self._name}' cannot be loaded: {error}") from error
         found = self._model.encode(list(texts), convert_to_numpy=True, show_progress_bar=False)
-        return [unit(vector) for vector in found]
+        return [normalize_vector(vector) for vector in found]
 
 
 def check_embedder(spec: str) -> None:
@@ -105,10 +105,10 @@ def check_embedder(spec: str) -> None:
     """
     kind, _, model = spec.partition(":")
     if spec != LEXICAL and not (kind in ("st", "litellm") and model.strip()):
-        raise EmbedderError(f"{spec!r} is not an embedder; give {EMBEDDERS}")
+        raise EmbedderError(f"{spec!r} is not an embedder; give {EMBEDDER_FORMS}")
 
 
-def located_embedder(spec: str) -> str:
+def resolve_embedder(spec: str) -> str:
     """Return an embedder's specification with an absolute path, so that a run finds the model from any working folder.
 
     Raises:
@@ -121,7 +121,7 @@ def located_embedder(spec: str) -> str:
 
 
 @lru_cache(maxsize=4)
-def local_embedder(spec: str) -> Embedder:
+def load_local_embedder(spec: str) -> Embedder:
     """Return the embedder for `lexical` or `st:MODEL`, which do not need the gateway.
 
     Raises:
@@ -136,7 +136,7 @@ def local_embedder(spec: str) -> Embedder:
     return LexicalEmbedder() if spec == LEXICAL else SentenceTransformerEmbedder(model)
 
 
-def unit(values: Sequence[float] | NDArray[Any]) -> Vector:
+def normalize_vector(values: Sequence[float] | NDArray[Any]) -> Vector:
     """Return the values as a vector of length 1.
 
     Raises:
@@ -151,14 +151,14 @@ def unit(values: Sequence[float] | NDArray[Any]) -> Vector:
     return (vector / length).astype(np.float32)
 
 
-def packed(vector: Vector | Sequence[float]) -> str:
+def encode_vector(vector: Vector | Sequence[float]) -> str:
     """Encode a vector as text: base64 of its little-endian float32 values."""
     import numpy as np
 
     return base64.b64encode(np.asarray(vector, dtype="<f4").tobytes()).decode("ascii")
 
 
-def unpacked(text: str) -> Vector:
+def decode_vector(text: str) -> Vector:
     """Decode a vector from text.
 
     Raises:
@@ -196,7 +196,7 @@ class VectorIndex:
             raise ValueError(
                 f"an embedding of {vector.shape[0]} numbers cannot be compared with one of {self._rows.shape[1]}"
             )
-        return _nearest(self._rows[: self._count], vector)
+        return _find_nearest(self._rows[: self._count], vector)
 
     @property
     def size(self) -> int:
@@ -215,7 +215,7 @@ class VectorIndex:
         self._count += 1
 
 
-def nearest_neighbours(vectors: Sequence[Vector]) -> list[tuple[int, float] | None]:
+def find_nearest_neighbours(vectors: Sequence[Vector]) -> list[tuple[int, float] | None]:
     """Return, for each vector, the index of the most similar other vector and the similarity.
 
     The result is `None` if there is no other vector.
@@ -225,10 +225,10 @@ def nearest_neighbours(vectors: Sequence[Vector]) -> list[tuple[int, float] | No
     if len(vectors) < 2:
         return [None] * len(vectors)
     rows = np.array(vectors, dtype=np.float32)
-    return [_nearest(rows, row, left_out=[place]) for place, row in enumerate(rows)]
+    return [_find_nearest(rows, row, left_out=[place]) for place, row in enumerate(rows)]
 
 
-def _nearest(rows: NDArray[np.float32], vector: Vector, left_out: Sequence[int] = ()) -> tuple[int, float]:
+def _find_nearest(rows: NDArray[np.float32], vector: Vector, left_out: Sequence[int] = ()) -> tuple[int, float]:
     import numpy as np
 
     similarities = np.round(np.clip(rows @ vector, -1.0, 1.0), 6)
@@ -237,7 +237,7 @@ def _nearest(rows: NDArray[np.float32], vector: Vector, left_out: Sequence[int] 
     return place, round(float(similarities[place]), 6)
 
 
-def suggested_threshold(vectors: Sequence[Vector]) -> float | None:
+def suggest_threshold(vectors: Sequence[Vector]) -> float | None:
     """Return the lowest threshold, in steps of 0.01, at which 95 % of a pool's texts would pass one after another.
 
     The threshold is computed from each text's similarity to its nearest predecessor. With this threshold, the pool
@@ -246,11 +246,11 @@ def suggested_threshold(vectors: Sequence[Vector]) -> float | None:
     """
     import numpy as np
 
-    if len(vectors) < _FEWEST:
+    if len(vectors) < _MIN_TEXTS:
         return None
     rows = np.array(vectors, dtype=np.float32)
     nearest = sorted(float(np.max(rows[:place] @ row)) for place, row in enumerate(rows) if place)
-    passing = math.ceil(_SHARE * len(vectors)) - 1  # the first text always passes
+    passing = math.ceil(_PASSING_SHARE * len(vectors)) - 1  # the first text always passes
     return min(1.0, math.ceil(round(100 * nearest[passing - 1], 4)) / 100)
 
 
@@ -263,8 +263,8 @@ def count_passing(vectors: Sequence[Vector], threshold: float) -> int:
     return index.size
 
 
-_SHARE, _FEWEST = 0.95, 20
-_PLACES = 4096
+_PASSING_SHARE, _MIN_TEXTS = 0.95, 20
+_DIMENSIONS = 4096
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _UNSPACED = re.compile(r"[぀-ヿ㐀-鿿가-힯฀-๿]")
 
@@ -293,16 +293,16 @@ _COMMON_WORDS = frozenset(
 
 
 @lru_cache(maxsize=20_000)
-def _lexical(text: str) -> Vector:
+def _embed_words(text: str) -> Vector:
     import numpy as np
 
-    vector = np.zeros(_PLACES, dtype=np.float64)
+    vector = np.zeros(_DIMENSIONS, dtype=np.float64)
     for word, count in Counter(content_words(text) or _WORD.findall(text.casefold()) or [text]).items():
         hash_ = int.from_bytes(hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
-        vector[(hash_ >> 1) % _PLACES] += (1.0 if hash_ & 1 else -1.0) * (1.0 + math.log(count))
+        vector[(hash_ >> 1) % _DIMENSIONS] += (1.0 if hash_ & 1 else -1.0) * (1.0 + math.log(count))
     if not vector.any():  # the signs of two words cancel each other, which cannot happen for a single word
         vector[0] = 1.0
-    found = unit(vector)
+    found = normalize_vector(vector)
     found.setflags(write=False)
     return found
 
@@ -333,10 +333,10 @@ def stem(word: str) -> str:
     return word.removesuffix("e") if len(word) > 3 else word
 
 
-_SEED = 42
+_SAMPLE_SEED = 42
 
 
-class DrawnTexts:
+class TextSample:
     """A uniform random sample of a stream of texts (Vitter 1985, algorithm R), drawn with a fixed seed.
 
     Args:
@@ -349,7 +349,7 @@ class DrawnTexts:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._drawing = random.Random(_SEED)
+        self._drawing = random.Random(_SAMPLE_SEED)
         self.count = 0
         self.texts: list[str] = []
 

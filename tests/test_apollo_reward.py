@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dialoom import apollo_reward
 from dialoom.apollo_reward import compute_score, reward, tool_definitions, tool_functions
 from dialoom.personas.apollo import TOOLS, World, execute
-from dialoom.personas.apollo.scores import call_text, without_thoughts
+from dialoom.personas.apollo.scores import format_call, strip_reasoning
 from dialoom.roles.gateway.completions import split_reasoning
 
 Call = dict[str, Any]
@@ -44,7 +44,7 @@ def native(*calls: Call, as_text: bool = False) -> list[dict[str, Any]]:
 
 def written(*calls: Call) -> str:
     """Return a rollout as one text, as verl decodes it."""
-    turns = (f"{call_text(call)}\nuser\n<tool_response>\n{{}}\n</tool_response>\nassistant\n" for call in calls)
+    turns = (f"{format_call(call)}\nuser\n<tool_response>\n{{}}\n</tool_response>\nassistant\n" for call in calls)
     return "".join(turns) + "[Finish]"
 
 
@@ -62,14 +62,14 @@ def written(*calls: Call) -> str:
 )
 def test_reward_is_accuracy_in_every_form(calls: list[Call], accuracy: float, f1: float) -> None:
     """The table in section 12 of the protocol, for calls in messages, as text and in one text; verl also gets F1."""
-    in_turns = [{"role": "assistant", "content": call_text(call)} for call in calls]
+    in_turns = [{"role": "assistant", "content": format_call(call)} for call in calls]
     plain = [{"name": call["name"], "arguments": call["arguments"]} for call in calls]
     completions = [
         native(*calls),
         native(*calls, as_text=True),
         [*in_turns, {"role": "assistant", "content": "[Finish]"}],
         [{"role": "assistant", "content": None, "tool_calls": plain}],
-        [{"role": "assistant", "content": [{"type": "text", "text": "".join(map(call_text, calls))}]}],
+        [{"role": "assistant", "content": [{"type": "text", "text": "".join(map(format_call, calls))}]}],
         written(*calls),
     ]
     assert reward(completions, [GOLD] * len(completions), prompts=[], domain=["x"]) == [accuracy] * len(completions)
@@ -84,13 +84,13 @@ def test_each_completion_has_its_own_gold() -> None:
 
 
 NO_CALLS = [
-    f"<think>{call_text(A)}</think>{call_text(B)}",
-    f"{call_text(B)}<think>I could do {call_text(A)}",
-    f"<tool_response>{call_text(A)}</tool_response>{call_text(B)}",
-    f"<think>It says <tool_response></think>{call_text(B)}",
-    f"<tool_response><think></tool_response>{call_text(B)}<tool_response>cut {call_text(A)}",
-    f"Shall I {call_text(A)}? No.</think>{call_text(B)}",
-    f"<think>a</think>{call_text(B)}<tool_response>1</tool_response>Or {call_text(A)}?</think>[Finish]",
+    f"<think>{format_call(A)}</think>{format_call(B)}",
+    f"{format_call(B)}<think>I could do {format_call(A)}",
+    f"<tool_response>{format_call(A)}</tool_response>{format_call(B)}",
+    f"<think>It says <tool_response></think>{format_call(B)}",
+    f"<tool_response><think></tool_response>{format_call(B)}<tool_response>cut {format_call(A)}",
+    f"Shall I {format_call(A)}? No.</think>{format_call(B)}",
+    f"<think>a</think>{format_call(B)}<tool_response>1</tool_response>Or {format_call(A)}?</think>[Finish]",
 ]
 
 
@@ -101,17 +101,17 @@ def test_calls_in_reasoning_and_tool_outputs_do_not_count(rollout: str) -> None:
 
 
 def test_message_is_read_without_reasoning_and_outputs() -> None:
-    content = f"<think>{call_text(X)}</think>{call_text(A)}"
+    content = f"<think>{format_call(X)}</think>{format_call(A)}"
     assert reward([[{"role": "assistant", "content": content}]], [json.dumps([A])]) == [1.0]
-    content = f"<tool_response>{call_text(X)}</tool_response>{call_text(A)}"
+    content = f"<tool_response>{format_call(X)}</tool_response>{format_call(A)}"
     assert reward([[{"role": "assistant", "content": content}]], [json.dumps([A])]) == [0.0]
-    others = [{"role": role, "content": call_text(X)} for role in ("tool", "user", "system")]
-    assert reward([[*others, {"role": "assistant", "content": call_text(A)}]], [json.dumps([A])]) == [1.0]
+    others = [{"role": role, "content": format_call(X)} for role in ("tool", "user", "system")]
+    assert reward([[*others, {"role": "assistant", "content": format_call(A)}]], [json.dumps([A])]) == [1.0]
 
 
 def test_broken_call_counts_as_wrong() -> None:
     for block in ('{"name": ', "[1]", '{"arguments": {}}', "", json.dumps({**B, "arguments": {"city": "Hollin"}})):
-        score = compute_score("", f"{call_text(A)}<tool_call>{block}</tool_call>", json.dumps([A]))
+        score = compute_score("", f"{format_call(A)}<tool_call>{block}</tool_call>", json.dumps([A]))
         assert [score["acc"], score["f1"]] == pytest.approx([0.0, 2 / 3])
     for broken in (None, 3, {}, {"function": None}, {"function": {"name": 3}}, {"name": "get_weather"}):
         message = {"role": "assistant", "tool_calls": [A, broken]}
@@ -164,7 +164,7 @@ def test_no_completion_raises(completion: Any) -> None:
 @given(tags)
 def test_reward_and_gateway_agree_on_reasoning(text: str) -> None:
     stripped, _ = split_reasoning(text)
-    assert without_thoughts(text).strip() == stripped.strip()
+    assert strip_reasoning(text).strip() == stripped.strip()
 
 
 def test_tools_are_typed_and_documented_functions() -> None:

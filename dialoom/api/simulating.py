@@ -16,7 +16,7 @@ from dialoom.graphs.simulation import Simulation, build_simulation, hash_rows
 from dialoom.graphs.study import GIVES_UP, SATISFIED, JudgeTable, Study
 from dialoom.graphs.study_rows import convert_rows
 from dialoom.grouping import group_pairs
-from dialoom.personas.rows import plain_row
+from dialoom.personas.rows import normalize_row
 from dialoom.roles.fingerprints import fingerprint
 from dialoom.roles.players import get_player_name, is_async
 from dialoom.runs.configuration.config import config_diff
@@ -167,7 +167,7 @@ class _Given:
         if isinstance(given, os.PathLike):
             return cls(None, {"file": os.fspath(given)}, "")
         rows = convert_rows(given, table)
-        plain = (plain_row(row, text, table, number) for number, row in enumerate(rows, start=1))
+        plain = (normalize_row(row, text, table, number) for number, row in enumerate(rows, start=1))
         return cls(rows, {}, hash_rows(plain))
 
 

@@ -12,14 +12,14 @@ from dialoom.personas import (
     EmbedderError,
     PoolEntry,
     Repairs,
-    combined,
-    entries_of,
-    local_embedder,
+    combine,
+    load_local_embedder,
+    read_entries,
     read_pool,
     write_personas,
     write_pool,
 )
-from dialoom.personas.similarity import count_passing, nearest_neighbours, suggested_threshold
+from dialoom.personas.similarity import count_passing, find_nearest_neighbours, suggest_threshold
 from dialoom.runs.errors import RunError
 from dialoom.text import pluralize
 
@@ -75,7 +75,7 @@ def combine_pools(profiles: Path, personalities: Path, count: int, seed: int, ou
     """Carry out `dialoom personas combine`."""
     first, second = _read(profiles), _read(personalities)
     try:
-        written = write_personas(out, combined(first, second, count, seed), (profiles, personalities))
+        written = write_personas(out, combine(first, second, count, seed), (profiles, personalities))
     except ValueError as error:
         raise RunError(f"-n: {error}") from error
     say(f"wrote {written:,} personas to {out}")
@@ -92,17 +92,17 @@ def import_pool(file: Path, out: Path) -> None:
 def check_pool(path: Path, embedder: str, threshold: float, most: int, as_json: bool) -> None:
     """Carry out `dialoom personas check`."""
     repairs = Repairs()
-    lines = list(entries_of(path, repairs))
+    lines = list(read_entries(path, repairs))
     first = {entry.text: line for line, entry in reversed(lines)}
     entries = [(line, entry) for line, entry in lines if first[entry.text] == line]
     if not entries:
         raise RunError(f"{path}: the pool contains no texts")
     try:
-        similar = local_embedder(embedder)
+        similar = load_local_embedder(embedder)
         vectors = similar.embed([entry.text for _, entry in entries])
     except EmbedderError as error:
         raise RunError(f"--embedder: {error}") from error
-    pairs = _pairs(nearest_neighbours(vectors))
+    pairs = _pairs(find_nearest_neighbours(vectors))
     shown = [pair for rank, pair in enumerate(pairs) if rank < most or pair[2] > threshold]
     found = {
         "texts": len(entries),
@@ -127,7 +127,7 @@ def check_pool(path: Path, embedder: str, threshold: float, most: int, as_json: 
         "embedder": embedder,
         "threshold": threshold,
         "passing": count_passing(vectors, threshold),
-        "suggested_threshold": suggested_threshold(vectors),
+        "suggested_threshold": suggest_threshold(vectors),
         "meaning": similar.meaning,
     }
     if as_json:

@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from dialoom.graphs import AbsolutePath, Case, Judge, Judgement, Line, Outcome, RecipeOptions, Scenario
 from dialoom.graphs.outcome import index_by_subject
-from dialoom.personas.pools import Persona, combined, read_personas, shipped_seeds
+from dialoom.personas.pools import Persona, combine, load_seeds, read_personas
 from dialoom.prompts import Utterance
 
 SPOKEN = 300
@@ -44,7 +44,7 @@ class PersonaOptions(RecipeOptions):
         """
         if self.personas is not None:
             return read_personas(self.personas)
-        return list(combined(shipped_seeds("profile"), shipped_seeds("personality"), _SAMPLES, seed=0))
+        return list(combine(load_seeds("profile"), load_seeds("personality"), _SAMPLES, seed=0))
 
 
 class AloeOptions(PersonaOptions):

@@ -28,7 +28,14 @@ from dialoom.graphs.recipe import RecipeError, chosen
 from dialoom.graphs.scenario import Shared
 from dialoom.graphs.stage import Stage, node
 from dialoom.graphs.tables import Facet
-from dialoom.personas.apollo.source import ApolloHistory, ApolloMeta, ApolloPair, ApolloSource, HistoryError, history
+from dialoom.personas.apollo.source import (
+    ApolloHistory,
+    ApolloMeta,
+    ApolloPair,
+    ApolloSource,
+    HistoryError,
+    build_history,
+)
 
 from . import nodes, report
 from .exports import EXPORTERS
@@ -98,7 +105,7 @@ def _histories(options: ApolloOptions, source: ApolloSource, pair: ApolloPair) -
     for size, evolving in product(sizes, _EVOLVING[options.evolving]):
         length, setting = size.get("length") or 0, "length" if "length" in size else "history_sessions"
         try:
-            made = history(source, pair, counter=COUNTERS[options.tokenizer], evolving=evolving, **size)
+            made = build_history(source, pair, counter=COUNTERS[options.tokenizer], evolving=evolving, **size)
         except HistoryError as error:
             raise RecipeError(f"{setting}: {error}", setting=setting) from error
         yield length, made

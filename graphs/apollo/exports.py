@@ -15,7 +15,7 @@ from dialoom.graphs import Episode, Exporter
 from dialoom.graphs.training_rows import SystemOptions
 from dialoom.personas.apollo import TOOLS, execute
 from dialoom.personas.apollo.calls import json_text
-from dialoom.personas.apollo.scores import FINISH, call_text, responses_text
+from dialoom.personas.apollo.scores import FINISH, format_call, format_responses
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
 
 from .nodes import ASSISTANT, agent_inputs, calling_inputs, world_of
@@ -107,8 +107,8 @@ def right_dialogue(episode: Episode, scenario: ApolloScenario, prompts: PromptLi
     world, tools = world_of(scenario), scenario.case.value.tools
     lines: list[Utterance] = []
     for call in scenario.pair.calls():
-        output = responses_text([json_text(execute(world, call, tools))])
-        lines += [{"speaker": ASSISTANT, "content": call_text(call)}, {"speaker": "tool", "content": output}]
+        output = format_responses([json_text(execute(world, call, tools))])
+        lines += [{"speaker": ASSISTANT, "content": format_call(call)}, {"speaker": "tool", "content": output}]
     lines.append({"speaker": ASSISTANT, "content": FINISH})
     start = {"framework": scenario.played.framework, "is_native": False, "messages": [], "began": [0]}
     details = episode.outcome.details

@@ -17,10 +17,10 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from dialoom.graphs.conversation import calls_of as message_calls
 from dialoom.graphs.outcome import Line
-from dialoom.personas.apollo import World, canonical, compare, execute
-from dialoom.personas.apollo.calls import CallError, arguments_of, shown
+from dialoom.personas.apollo import World, canonicalize, compare, execute
+from dialoom.personas.apollo.calls import CallError, format_value, parse_arguments
 from dialoom.personas.apollo.flows import FLOWS, GoldCall, If
-from dialoom.personas.apollo.scores import FINISH, AgentTurn, call_text, canonical_or_none, equal, read_turn
+from dialoom.personas.apollo.scores import FINISH, AgentTurn, are_equal, canonicalize_or_none, format_call, parse_turn
 from dialoom.personas.apollo.source import ApolloPair
 
 TURN_LIMIT = 12
@@ -50,7 +50,7 @@ def turn_of(message: BaseMessage, is_native: bool) -> AgentTurn:
         is_native: Whether calls are separate from the text, as providers return them, rather than part of the text.
     """
     text = str(message.content)
-    return AgentTurn(text.strip(), message_calls(message)) if is_native else read_turn(text)
+    return AgentTurn(text.strip(), message_calls(message)) if is_native else parse_turn(text)
 
 
 def turns_of(messages: Sequence[BaseMessage], is_native: bool) -> list[AgentTurn]:
@@ -115,7 +115,7 @@ def _read_line(message: BaseMessage, is_native: bool) -> Line:
 def call_line(call: Mapping[str, Any]) -> str:
     """Return a call as one line: `book_flight(flight_id="FL381", cabin="economy")`."""
     try:
-        given = ", ".join(f"{name}={shown(value)}" for name, value in arguments_of(call).items())
+        given = ", ".join(f"{name}={format_value(value)}" for name, value in parse_arguments(call).items())
     except CallError:
         given = str(call["arguments"])
     return f"{call['name'] or '?'}({given})"
@@ -131,7 +131,7 @@ def output_line(output: Any) -> str:
 
 def plain(value: Any) -> str:
     """Return a value as `call_line` shows it, but without quotes."""
-    return value if isinstance(value, str) else shown(value)
+    return value if isinstance(value, str) else format_value(value)
 
 
 def gold_refusal(world: World, pair: ApolloPair) -> str | None:
@@ -145,10 +145,10 @@ def gold_refusal(world: World, pair: ApolloPair) -> str | None:
     """
     turns: list[AgentTurn] = []
     outputs: list[Any] = []
-    for line in (*map(call_text, pair.calls()), FINISH):
+    for line in (*map(format_call, pair.calls()), FINISH):
         if ended := ending(turns, TURN_LIMIT):
             return f"not played: the loop ends ({ended}) after {len(turns)} of {len(pair.gold)} calls"
-        turns.append(read_turn(line))
+        turns.append(parse_turn(line))
         outputs += [execute(world, call, pair.tools) for call in turns[-1].calls]
     scores, ended, flags = compare(calls_of(turns), pair.calls()), ending(turns, TURN_LIMIT), flags_of(turns, outputs)
     if ended == FINISHED and scores.accuracy and scores.f1 == 1 and not flags:
@@ -214,7 +214,7 @@ def _label_of_call(flow: str, place: int, right: GoldCall, call: Mapping[str, An
         ends = {last.then.tool, last.otherwise.tool} if isinstance(last, If) else set()
         return HALLUCINATED if place and call["name"] in ends else TOOL_RELATED
     try:
-        given = arguments_of(call)
+        given = parse_arguments(call)
     except CallError:
         return TOOL_RELATED
     for name in right.arguments:
@@ -232,4 +232,4 @@ def _with(right: GoldCall, name: str, value: Any) -> dict[str, Any]:
 
 
 def _is_equal(right: GoldCall, call: Mapping[str, Any]) -> bool:
-    return equal(canonical_or_none(call), canonical(right.call()))
+    return are_equal(canonicalize_or_none(call), canonicalize(right.call()))

@@ -21,7 +21,7 @@ from dialoom.graphs.conversation import acted, append_messages, said, tool_said,
 from dialoom.graphs.embedding import embed_as_rows, find_highest
 from dialoom.inputs import Frozen
 from dialoom.personas.apollo import TOOLS, CallScores, World, compare, execute
-from dialoom.personas.apollo.scores import responses_text
+from dialoom.personas.apollo.scores import format_responses
 from dialoom.personas.apollo.source import ApolloSession, Speech
 from dialoom.prompts import FunctionCall, Utterance
 from dialoom.roles import UnparsedReplyError
@@ -290,7 +290,7 @@ def _as_text(messages: Sequence[BaseMessage]) -> list[Utterance]:
     made: list[Utterance] = []
     for is_output, run in groupby(messages, key=lambda message: isinstance(message, ToolMessage)):
         if is_output:
-            made.append({"speaker": "tool", "content": responses_text([str(each.content) for each in run])})
+            made.append({"speaker": "tool", "content": format_responses([str(each.content) for each in run])})
         else:
             made += utterances([*run])
     return made

@@ -21,14 +21,14 @@ from dialoom.graphs.recipe import (
 )
 from dialoom.graphs.scenario import Scenario, Shared
 from dialoom.inputs import Frozen
-from dialoom.personas import EMBEDDERS
+from dialoom.personas import EMBEDDER_FORMS
 from dialoom.personas.apollo.flows import FLOWS
 from dialoom.personas.apollo.source import (
     ApolloPair,
     ApolloSession,
     ApolloSource,
     ApolloUser,
-    quarter_of_characters,
+    estimate_tokens,
     read_source,
 )
 from dialoom.personas.apollo.source.history import TokenCounter
@@ -41,7 +41,7 @@ Protocol = Literal["native", "text", "auto"]
 Tokenizer = Literal["characters", "cl100k_base"]
 Evolving = Literal["no", "yes", "both"]
 FRAMEWORKS: tuple[Framework, ...] = get_args(Framework)
-COUNTERS: dict[Tokenizer, TokenCounter] = {"characters": quarter_of_characters, TOKENIZER: count_tokens}  # type: ignore[dict-item]
+COUNTERS: dict[Tokenizer, TokenCounter] = {"characters": estimate_tokens, TOKENIZER: count_tokens}  # type: ignore[dict-item]
 NAMES: dict[Tokenizer, str] = {"characters": "characters / 4", "cl100k_base": TOKENIZER}
 """The names of the tokenizers in reports."""
 
@@ -79,7 +79,7 @@ class ApolloOptions(RecipeOptions):
     )
     turn_limit: int = Field(TURN_LIMIT, ge=1, description="Maximum number of the agent's turns.")
     reflections: int = Field(1, ge=1, description="Further attempts of reflexion after a failed one.")
-    embedder: EmbedderName = Field("lexical", description=f"Embedder of rag: {EMBEDDERS}.")
+    embedder: EmbedderName = Field("lexical", description=f"Embedder of rag: {EMBEDDER_FORMS}.")
     tokenizer: Tokenizer = Field(
         "characters", description="Token counter: characters (four count as one token), or cl100k_base."
     )

@@ -39,8 +39,8 @@ from dialoom.personas.apollo.source.drafts import (
     UserDrafts,
     read_drafts,
 )
-from dialoom.personas.apollo.source.scripted import drawn_resident, user_id
-from dialoom.personas.apollo.source.sessions import interests_shown
+from dialoom.personas.apollo.source.scripted import draw_resident, format_user_id
+from dialoom.personas.apollo.source.sessions import find_interests
 from dialoom.personas.apollo.source.source import META, PAIRS, SESSIONS, USERS
 from dialoom.personas.preferences import read_tellers
 
@@ -113,7 +113,7 @@ def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[
         for id_, planned in planned_sessions(scenario, state).items()
         if (id_ in stating or not isinstance(planned, PlannedPair)) and (draft := passed(state, "sessions", id_))
     ]
-    yield (USERS,), user.person().model_copy(update={"interests": interests_shown(sessions)}).model_dump()
+    yield (USERS,), user.person().model_copy(update={"interests": find_interests(sessions)}).model_dump()
     yield from (((SESSIONS,), session.model_dump()) for session in sessions)
     for each, query in pairs:
         yield (PAIRS,), each.pair(scenario, query).model_dump()
@@ -202,7 +202,7 @@ class ApolloWrite(GenerationRecipe):
             seed, plan = meta.seed, _as_before(options, meta)
         world = World(plan["world_seed"])
         seeds = read_tellers(options.personas)
-        users = list(given) or [user_id(number) for number in range(1, options.users + 1)]
+        users = list(given) or [format_user_id(number) for number in range(1, options.users + 1)]
         if not given and options.users > len(seeds):
             raise RecipeError(
                 f"users {options.users}: only {len(seeds)} personas are available, and each user needs one",
@@ -218,7 +218,7 @@ class ApolloWrite(GenerationRecipe):
                 user=user,
                 is_first=place == 0,
                 seed_persona="" if given else seeds[place],
-                **(drafts.users[0].resident if drafts.users else drawn_resident(world, seed, place + 1))._asdict(),
+                **(drafts.users[0].resident if drafts.users else draw_resident(world, seed, place + 1))._asdict(),
                 drafts=drafts,
                 **options.model_dump(include=_AS_CHOSEN),
                 **plan,

@@ -13,8 +13,8 @@ from dialoom.personas.apollo.calls import TOOLS
 from dialoom.personas.apollo.flows import FLOWS, FlowRequest, Preference
 from dialoom.personas.apollo.source import ApolloPair, ApolloSession, ApolloUser, PastCall, PreferenceForm, QueryKind
 from dialoom.personas.apollo.source.drafts import DRAFTS, ApolloDraft, DraftKind, RequestSlots, SessionDraft, digest
-from dialoom.personas.apollo.source.scripted import SETS, pair_labels
-from dialoom.personas.apollo.source.sessions import UNRELATED_TOOLS, flow_tools
+from dialoom.personas.apollo.source.scripted import SETS_PER_FLOW, draw_pair_labels
+from dialoom.personas.apollo.source.sessions import UNRELATED_TOOLS, list_flow_tools
 
 from .scenario import WriteScenario, world_of
 
@@ -193,7 +193,7 @@ class PlannedPair:
     def session(self, draft: SessionDraft) -> ApolloSession:
         """Return the finished session of a draft."""
         flow = FLOWS[self.preference.flow]
-        first = next((turn.name for turn in draft.turns if isinstance(turn, PastCall)), flow_tools(flow)[0])
+        first = next((turn.name for turn in draft.turns if isinstance(turn, PastCall)), list_flow_tools(flow)[0])
         return _session(draft, "preference", f"{flow.domain}/{first}")
 
     def pair(self, scenario: WriteScenario, query: str) -> ApolloPair:
@@ -213,7 +213,7 @@ class PlannedPair:
             values=dict(self.preference.values),
             order=self.preference.order,
             gold=FlowRequest(world_of(scenario), self.preference, self.user.resident, slots).gold().calls,
-            tools=flow_tools(flow),
+            tools=list_flow_tools(flow),
             session=self.session_id,
         )
 
@@ -253,7 +253,7 @@ def planned_pairs(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator
         if user is None or flow not in scenario.flows or draft is None:
             continue
         draw = random.Random(f"labels {scenario.seed} {scenario.user} {flow}")
-        labels = pair_labels(SETS * scenario.pairs, place + int(scenario.user[1:]), draw)
+        labels = draw_pair_labels(SETS_PER_FLOW * scenario.pairs, place + int(scenario.user[1:]), draw)
         for number, each in enumerate(draft.sets, start=1):
             for count, slots in enumerate(each.requests, start=1):
                 form, kind = labels.pop()

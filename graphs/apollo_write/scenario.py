@@ -15,9 +15,9 @@ from dialoom.personas.apollo.calls import Value
 from dialoom.personas.apollo.flows import FLOWS
 from dialoom.personas.apollo.source import PreferenceForm, Speech
 from dialoom.personas.apollo.source.drafts import Text, UserDrafts
-from dialoom.personas.apollo.source.scripted import ERRANDS, PAIRS_OF_SET, SETS
+from dialoom.personas.apollo.source.scripted import ERRANDS_PER_TOOL, PAIRS_PER_SET, SETS_PER_FLOW
 
-PLAN: Mapping[str, Any] = {"flows": tuple(FLOWS), "pairs": PAIRS_OF_SET, "errands": ERRANDS, "world_seed": 0}
+PLAN: Mapping[str, Any] = {"flows": tuple(FLOWS), "pairs": PAIRS_PER_SET, "errands": ERRANDS_PER_TOOL, "world_seed": 0}
 """The default amount of data: the flows, the numbers of pairs and unrelated sessions, and the world's seed."""
 Until = Literal["users", "preferences", "sessions", "complete"]
 UNTIL: tuple[Until, ...] = get_args(Until)
@@ -31,8 +31,8 @@ class WriteOptions(RecipeOptions):
         None,
         ge=1,
         le=12,
-        description=f"Number of pairs of a session and a query for each of a user's {SETS} preferences per flow. "
-        f"[default: {PAIRS_OF_SET}, or as in the drafts]",
+        description=f"Number of pairs of a session and a query for each of a user's {SETS_PER_FLOW} preferences per "
+        f"flow. [default: {PAIRS_PER_SET}, or as in the drafts]",
     )
     flows: str | None = Field(
         None,
@@ -44,7 +44,7 @@ class WriteOptions(RecipeOptions):
         ge=0,
         le=20,
         description="Number of sessions without a preference, per user and unrelated tool. "
-        f"[default: {ERRANDS}, or as in the drafts]",
+        f"[default: {ERRANDS_PER_TOOL}, or as in the drafts]",
     )
     offers: int = Field(
         3, ge=1, le=10, description="Number of sets of three preferences per flow that the writer chooses from."

@@ -11,19 +11,19 @@ from typing import Any
 from dialoom.graphs.apollo.loop import gold_refusal
 from dialoom.graphs.generation import Note, Result, due, earlier, problem, written
 from dialoom.graphs.stage import Scene, Update, ask_each
-from dialoom.personas.apollo import CallError, canonical, execute
+from dialoom.personas.apollo import CallError, canonicalize, execute
 from dialoom.personas.apollo.flows import FLOWS, FlowError, FlowPair, Preference, Resident, find_pairs, find_sets
 from dialoom.personas.apollo.source import PastCall
 from dialoom.personas.apollo.source.checks import (
-    errand_refusal,
-    leaking_place,
-    preferences_refusal,
-    profile_refusal,
-    query_refusal,
-    query_wording_refusal,
-    session_refusal,
-    unrelated_refusal,
-    wording_refusal,
+    check_errand,
+    check_preferences,
+    check_profile,
+    check_query,
+    check_query_wording,
+    check_session,
+    check_unrelated_session,
+    check_wording,
+    find_leaking_place,
 )
 from dialoom.personas.apollo.source.drafts import (
     PreferencesDraft,
@@ -34,16 +34,16 @@ from dialoom.personas.apollo.source.drafts import (
     UserDraft,
 )
 from dialoom.personas.apollo.source.scripted import (
-    SETS,
-    about_flow,
-    definitions,
-    example_errand,
-    example_session,
-    facets_shown,
-    occasion,
-    values_text,
+    SETS_PER_FLOW,
+    build_example_errand,
+    build_example_session,
+    describe_facets,
+    describe_flow,
+    format_definitions,
+    format_slots,
+    format_values,
 )
-from dialoom.personas.apollo.source.sessions import REQUESTS, flow_tools, speeches
+from dialoom.personas.apollo.source.sessions import REQUESTS, extract_speeches, list_flow_tools
 
 from .drafts import (
     UNCHECKED,
@@ -63,7 +63,7 @@ from .drafts import (
 )
 from .scenario import GuessedValues, ReadTalk, WriteScenario, world_of
 
-_refusal = partial(preferences_refusal, count=SETS)
+_refusal = partial(check_preferences, count=SETS_PER_FLOW)
 _NOTHING_TO_ASK = "requests: from this home and work nothing can be asked that would tell preferences apart"
 
 
@@ -89,7 +89,7 @@ async def look_at_user(state: WriteState, scene: Scene[WriteScenario]) -> Update
                 world.place(city, getattr(draft, place), place)
         except CallError as error:
             return f"place: {error}"
-        return profile_refusal(draft)
+        return check_profile(draft)
 
     def described(draft: UserDraft) -> list[str]:
         return list(draft.person().information("")[:2])
@@ -130,9 +130,9 @@ async def prefer(state: WriteState, scene: Scene[WriteScenario]) -> Update:
             continue
         inputs[_id(scenario, flow)] = {
             "user": user.person().information("")[:2],
-            "about": about_flow(flow),
-            "facets": facets_shown(flow, {facet.name: facet.values[0] for facet in FLOWS[flow].facets}),
-            "offers": [[values_text(each["values"]) for each in three] for three in offers],
+            "about": describe_flow(flow),
+            "facets": describe_facets(flow, {facet.name: facet.values[0] for facet in FLOWS[flow].facets}),
+            "offers": [[format_values(each["values"]) for each in three] for three in offers],
             **earlier(state, _id(scenario, flow)),
         }
     replies, problems = await written(scene, "apollo_write/preferences", inputs)
@@ -151,11 +151,11 @@ async def prefer(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     made = []
     for id_, reply in replies.items():
         flow, offers = _flow(id_), state["offers"][_flow(id_)]
-        if reply.choice > len(offers) or len(reply.stories) != SETS:
+        if reply.choice > len(offers) or len(reply.stories) != SETS_PER_FLOW:
             problems[id_] = problem(
                 "choice",
                 f"choice: number {reply.choice} with {len(reply.stories)} stories; give one from 1 to {len(offers)}, "
-                f"with {SETS} stories",
+                f"with {SETS_PER_FLOW} stories",
             )
             continue
         sets = [
@@ -179,8 +179,8 @@ async def look_at_preferences(state: WriteState, scene: Scene[WriteScenario]) ->
             problems |= {draft.id: each} if (each := stated(why)) else {}
 
     def inputs(draft: PreferencesDraft) -> dict[str, Any]:
-        sets = [{"wanted": values_text(each.values), "story": each.story} for each in draft.sets]
-        return {"user": user.person().information("")[:2], "about": about_flow(draft.flow), "sets": sets}
+        sets = [{"wanted": format_values(each.values), "story": each.story} for each in draft.sets]
+        return {"user": user.person().information("")[:2], "about": describe_flow(draft.flow), "sets": sets}
 
     update = await review(
         state,
@@ -189,7 +189,7 @@ async def look_at_preferences(state: WriteState, scene: Scene[WriteScenario]) ->
         drafts,
         _refusal,
         partial(ask_checker, scene, "fit", "apollo_write/preferences-check", inputs),
-        lambda draft: "\n".join(f"{values_text(each.values)}: {each.story}" for each in draft.sets),
+        lambda draft: "\n".join(f"{format_values(each.values)}: {each.story}" for each in draft.sets),
         problems,
     )
     return {**update, "drafts": {"preferences": {**rows_of(drafts.values()), **update["drafts"]["preferences"]}}}
@@ -200,9 +200,9 @@ def _offers(scenario: WriteScenario, flow: str, resident: Resident) -> list[list
     found = []
     for number in range(scenario.offers):
         draw = random.Random(f"offers {scenario.seed} {scenario.user} {flow} {number}")
-        also = partial(leaking_place, flow)
+        also = partial(find_leaking_place, flow)
         try:
-            sets = find_sets(world_of(scenario), FLOWS[flow], resident, draw, SETS, scenario.pairs, also)
+            sets = find_sets(world_of(scenario), FLOWS[flow], resident, draw, SETS_PER_FLOW, scenario.pairs, also)
         except FlowError:
             break
         found.append([_plain(each) for each in sets])
@@ -225,7 +225,7 @@ def _with_requests(
     if wrong := _refusal(draft):
         return draft, wrong
     draw = random.Random(f"requests {scenario.seed} {draft.id}")
-    also = partial(leaking_place, draft.flow)
+    also = partial(find_leaking_place, draft.flow)
     try:
         found = find_pairs(world_of(scenario), draft.preferences(), resident, draw, scenario.pairs, also)
     except FlowError as error:
@@ -308,12 +308,12 @@ async def look_at_sessions(state: WriteState, scene: Scene[WriteScenario]) -> Up
         if first[session.words] != draft.id:
             return f"twin: word for word it is {first[session.words]}"
         if isinstance(each, PlannedErrand):
-            return errand_refusal(session, each.tool) or unrelated_refusal(world, session)
-        refusal = wording_refusal(each.preference, each.form, each.slots.told, session)
-        return session_refusal(world, each.user, each.preference, each.form, session) or refusal
+            return check_errand(session, each.tool) or check_unrelated_session(world, session)
+        refusal = check_wording(each.preference, each.form, each.slots.told, session)
+        return check_session(world, each.user, each.preference, each.form, session) or refusal
 
     def lines(draft: SessionDraft) -> list[str]:
-        return [f"{speaker}: {text}" for speaker, text in speeches(planned[draft.id].session(draft))]
+        return [f"{speaker}: {text}" for speaker, text in extract_speeches(planned[draft.id].session(draft))]
 
     async def checker(unchecked: Mapping[str, SessionDraft]) -> dict[str, str]:
         pairs, errands = dict[str, dict[str, Any]](), dict[str, SessionDraft]()
@@ -322,7 +322,7 @@ async def look_at_sessions(state: WriteState, scene: Scene[WriteScenario]) -> Up
             if isinstance(each, PlannedErrand):
                 errands[id_] = draft
             else:
-                facets = facets_shown(each.preference.flow, each.preference.values)
+                facets = describe_facets(each.preference.flow, each.preference.values)
                 pairs[id_] = {"facets": facets, "lines": lines(draft)}
         replies = await ask_each(scene, "apollo_write/session-check", pairs)
         found = {id_: _misread(planned[id_], reply) for id_, reply in replies.items()}
@@ -360,21 +360,21 @@ def _inputs(scenario: WriteScenario, state: WriteState, planned: Planned, draft:
         shared = {"lines": planned.session(draft).lines, **before, "written": ""}
     if isinstance(planned, PlannedErrand):
         user = draft_of(state, "users", scenario.user).person()
-        about = {"tool": planned.tool, "number": planned.number, "definitions": definitions([planned.tool])}
-        example = example_errand(scenario.world_seed, planned.tool)
+        about = {"tool": planned.tool, "number": planned.number, "definitions": format_definitions([planned.tool])}
+        example = build_example_errand(scenario.world_seed, planned.tool)
         return {"user": user.information("")[:2], **about, "example": example, **shared}
     flow = planned.preference.flow
     return {
         "user": planned.user.information("")[:5],
         "flow": flow,
-        "about": about_flow(flow),
+        "about": describe_flow(flow),
         "form": planned.form,
         "story": planned.story,
-        "facets": facets_shown(flow, planned.preference.values),
+        "facets": describe_facets(flow, planned.preference.values),
         "order": planned.preference.order,
-        "occasion": occasion(planned.slots.told),
-        "definitions": definitions(flow_tools(FLOWS[flow])),
-        "example": example_session(scenario.world_seed, flow, planned.form),
+        "occasion": format_slots(planned.slots.told),
+        "definitions": format_definitions(list_flow_tools(FLOWS[flow])),
+        "example": build_example_session(scenario.world_seed, flow, planned.form),
         **shared,
     }
 
@@ -383,7 +383,7 @@ def _wrong_call(scenario: WriteScenario, planned: Planned, draft: SessionDraft, 
     """Return the problem of a call that is invalid or not expected at this point, or an empty text."""
     before = [turn for turn in draft.turns if isinstance(turn, PastCall)]
     try:
-        text = canonical(called)
+        text = canonicalize(called)
     except CallError as error:
         return str(error)
     output = execute(world_of(scenario), called)
@@ -393,7 +393,7 @@ def _wrong_call(scenario: WriteScenario, planned: Planned, draft: SessionDraft, 
         message = f"{called['name']} after {len(before)} calls; {planned.tool} is called, once or twice"
         return message if called["name"] != planned.tool or len(before) >= _MOST_CALLS else ""
     gold = planned.request(scenario).gold().plain()
-    if len(before) < len(gold) and text == canonical(gold[len(before)]):
+    if len(before) < len(gold) and text == canonicalize(gold[len(before)]):
         return ""
     right = gold[len(before)] if len(before) < len(gold) else "no further call"
     return f"{dict(called)} is not what the preference asks for; it should be {right}"
@@ -449,13 +449,13 @@ async def look_at_queries(state: WriteState, scene: Scene[WriteScenario]) -> Upd
     def rules(draft: QueryDraft) -> str | None:
         each = planned[draft.id]
         pair = each.pair(scene.scenario, draft.query)
-        worded = query_wording_refusal(draft.query, each.kind, each.user)
+        worded = check_query_wording(draft.query, each.kind, each.user)
         world = world_of(scene.scenario)
-        return worded or query_refusal(world, each.user, pair) or gold_refusal(world, pair)
+        return worded or check_query(world, each.user, pair) or gold_refusal(world, pair)
 
     def inputs(draft: QueryDraft) -> dict[str, Any]:
         each = planned[draft.id]
-        seen = {"kind": each.kind, "occasion": occasion(each.slots.asked), "query": draft.query}
+        seen = {"kind": each.kind, "occasion": format_slots(each.slots.asked), "query": draft.query}
         return {**_shared_inputs(each), **seen}
 
     checker = partial(ask_checker, scene, "query", "apollo_write/query-check", inputs)
@@ -502,8 +502,8 @@ def _shared_inputs(planned: PlannedPair) -> dict[str, Any]:
     flow, slots = planned.preference.flow, planned.slots.asked
     return {
         "user": planned.user.information(str(slots["today"])),
-        "about": about_flow(flow),
-        "facets": facets_shown(flow, planned.preference.values),
+        "about": describe_flow(flow),
+        "facets": describe_facets(flow, planned.preference.values),
     }
 
 
@@ -513,7 +513,7 @@ def _inputs_of_queries(planned: PlannedPair) -> dict[str, Any]:
         **_shared_inputs(planned),
         "flow": flow,
         "kind": planned.kind,
-        "occasion": occasion(planned.slots.asked),
+        "occasion": format_slots(planned.slots.asked),
         "example": REQUESTS["flows"]["flight" if flow == "hotel" else "hotel"][planned.kind][0],
     }
 

@@ -15,9 +15,9 @@ from dialoom.graphs.embedding import EmbeddingRecipe, find_local_embedder
 from dialoom.graphs.generation import GenerationRecipe, Loop, Note, NoteTally, generation_graph, unwritten
 from dialoom.graphs.tables.pivot import Column, Pivot, count, mean, share, tabulate
 from dialoom.personas import Demographics, Situation, Task
-from dialoom.personas.profile import DomainSchema, read_domains, shipped_schema
+from dialoom.personas.profile import DomainSchema, load_sample_schema, read_domains
 from dialoom.personas.rows import read_demographics
-from dialoom.personas.similarity import LEXICAL, VectorIndex, local_embedder, unpacked
+from dialoom.personas.similarity import LEXICAL, VectorIndex, decode_vector, load_local_embedder
 
 from . import writing
 from .scenario import REPLY_TYPES, PeopleOptions, PersonScenario
@@ -33,7 +33,7 @@ def _usable(options: PeopleOptions) -> tuple[DomainSchema, ...]:
         RecipeError: If the schema cannot be used.
     """
     path = options.affinity_schema
-    domains = tuple(read_domains(path) if path else shipped_schema())
+    domains = tuple(read_domains(path) if path else load_sample_schema())
     problem = "" if domains else "it contains no domains"
     names: set[str] = set()
     for domain in domains:
@@ -74,7 +74,9 @@ class Twins:
             details: The details of the person's outcome.
         """
         stored = details["vector"]
-        vector = unpacked(stored) if stored else local_embedder(LEXICAL).embed([liked(details["preferences"])])[0]
+        vector = (
+            decode_vector(stored) if stored else load_local_embedder(LEXICAL).embed([liked(details["preferences"])])[0]
+        )
         if (nearest := self._index.nearest(vector)) is not None and nearest[1] > self._threshold:
             return True
         self._index.add(vector)

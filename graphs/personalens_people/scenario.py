@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, StringConstraints, field_validator, model
 from dialoom.graphs import AbsolutePath, EmbedderName, RecipeOptions, Shared
 from dialoom.graphs.embedding import EmbeddingScenario
 from dialoom.inputs import Frozen
-from dialoom.personas import EMBEDDERS, Demographics, Situation
+from dialoom.personas import EMBEDDER_FORMS, Demographics, Situation
 from dialoom.personas.profile import DomainSchema, is_withheld
 
 TWIN_THRESHOLD = 0.8
@@ -40,7 +40,7 @@ class PeopleOptions(RecipeOptions):
         le=1.0,
         description="Leave out people whose similarity to an earlier person is higher than this, 0 to 1.",
     )
-    embedder: EmbedderName = Field("lexical", description=f"Embedder for comparing people: {EMBEDDERS}.")
+    embedder: EmbedderName = Field("lexical", description=f"Embedder for comparing people: {EMBEDDER_FORMS}.")
 
     @model_validator(mode="after")
     def _some_tasks(self) -> PeopleOptions:

@@ -22,7 +22,7 @@ from dialoom.graphs.generation import (
     written,
 )
 from dialoom.personas.profile import DomainSchema
-from dialoom.personas.similarity import packed
+from dialoom.personas.similarity import encode_vector
 
 from .scenario import Contradictions, ForeignPassages, PersonScenario, WrittenTask
 
@@ -211,7 +211,7 @@ async def situate(state: PersonState, scene: Scene[PersonScenario]) -> Update:
 async def embed(state: PersonState, scene: Scene) -> Update:
     """Embed the person's preferences. The graph has this node only if embedding is not cheap."""
     (vector,) = await embed_texts([liked(state["preferences"])], scene, scene.scenario.embedder)
-    return {"vector": packed(vector)}
+    return {"vector": encode_vector(vector)}
 
 
 def liked(preferences: Mapping[str, Mapping[str, Any]]) -> str:

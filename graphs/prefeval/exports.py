@@ -11,7 +11,7 @@ from pydantic import Field
 
 from dialoom.graphs import Episode, Exporter, FileItem, FilledAxis, FromZero, Line, RecipeError
 from dialoom.graphs.training_rows import SystemOptions
-from dialoom.personas.preferences import DEFAULT_POOL, Form, read_chats, row_of, texts_of
+from dialoom.personas.preferences import DEFAULT_POOL, Form, build_common_columns, build_row, read_chats
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
 
 from .results import CHECKERS, UNJUDGED, UNPARSED, error_of, quote_of
@@ -75,7 +75,7 @@ def _place(scenario: PrefEvalScenario, model: str) -> tuple[tuple[str, str], str
 
 def _answer_row(scenario: PrefEvalScenario, episode: Episode) -> dict[str, Any]:
     details = episode.outcome.details
-    row = {**row_of(scenario.pair), **_reply(scenario, details), "response_to_q": details["answer"]}
+    row = {**build_row(scenario.pair), **_reply(scenario, details), "response_to_q": details["answer"]}
     if scenario.method == "self-critic":
         row |= {"zero_shot_response_to_q": details.get("first", ""), "self_critic": details.get("critique", "")}
     return row
@@ -84,7 +84,7 @@ def _answer_row(scenario: PrefEvalScenario, episode: Episode) -> dict[str, Any]:
 def _choice_row(scenario: PrefEvalScenario, episode: Episode) -> dict[str, Any]:
     details = episode.outcome.details
     row = {
-        **texts_of(scenario.pair),
+        **build_common_columns(scenario.pair),
         "classification_task_options": list(scenario.pair.options),
         **_reply(scenario, details),
         "shuffled_options": details["options"],
@@ -127,7 +127,7 @@ def item_rows(
     yield {
         "model": models["assistant"],
         **scenario.facets(),
-        **texts_of(scenario.pair),
+        **build_common_columns(scenario.pair),
         "response_to_pref": details.get("replies", {}).get(scenario.pair.preference),
         "first": details.get("first"),
         "critique": details.get("critique"),

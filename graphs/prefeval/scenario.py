@@ -28,7 +28,7 @@ from dialoom.graphs.recipe import (
 from dialoom.graphs.scenario import Scenario, Shared
 from dialoom.graphs.stage import stream
 from dialoom.inputs import DataError
-from dialoom.personas import EMBEDDERS
+from dialoom.personas import EMBEDDER_FORMS
 from dialoom.personas.preferences import (
     DEFAULT_POOL,
     FORMS,
@@ -89,7 +89,7 @@ class PrefEvalOptions(RecipeOptions):
         "default the shipped one.",
     )
     retrieved: FilledAxis[FromOne] = Field((5,), description="Number of messages that rag retrieves. Repeatable.")
-    embedder: EmbedderName = Field("lexical", description=f"Embedder of rag: {EMBEDDERS}.")
+    embedder: EmbedderName = Field("lexical", description=f"Embedder of rag: {EMBEDDER_FORMS}.")
     judge: bool = Field(True, description="Have the four checkers judge each answer.")
     limit: int | None = Field(None, ge=1, description="Maximum number of items.")
 

@@ -28,12 +28,12 @@ from dialoom.personas.preferences import (
     OPTIONS_FOLDER,
     Draft,
     PairTopic,
+    build_common_columns,
+    build_row,
     read_drafts,
     read_rated,
     read_tellers,
     read_topics,
-    row_of,
-    texts_of,
 )
 
 from . import building
@@ -79,10 +79,10 @@ def release_rows(episode: Episode, scenario: PairsScenario, *_: Any) -> Iterator
         for form in FORMS:
             pair = draft.pair(form, index)
             conflicting = {"conflicting_preference": draft.conflicting_preference} if form == "explicit" else {}
-            yield (*FOLDERS[form].split("/"), name), {**row_of(pair), **conflicting}
+            yield (*FOLDERS[form].split("/"), name), {**build_row(pair), **conflicting}
         answers = {"classification_task_options": list(draft.classification_task_options or ())}
         rate = {} if draft.violation_rate is None else {"violation_probability": draft.violation_rate}
-        yield (OPTIONS_FOLDER, name), {**texts_of(pair), **answers, **rate}
+        yield (OPTIONS_FOLDER, name), {**build_common_columns(pair), **answers, **rate}
 
 
 def drafts_in(episode: Episode) -> list[Draft]:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 from dialoom.graphs import AbsolutePath, EmbedderName, RecipeOptions, Shared
 from dialoom.graphs.embedding import EmbeddingScenario
 from dialoom.inputs import Frozen
-from dialoom.personas import EMBEDDERS, THRESHOLD
+from dialoom.personas import DEFAULT_THRESHOLD, EMBEDDER_FORMS
 from dialoom.personas.preferences import (
     ChoiceTalk,
     Draft,
@@ -64,12 +64,12 @@ class PairsOptions(RecipeOptions):
     )
     keep: int = Field(50, ge=1, description="Maximum number of pairs per topic.")
     threshold: float = Field(
-        THRESHOLD,
+        DEFAULT_THRESHOLD,
         ge=0.0,
         le=1.0,
         description="Drop pairs whose similarity to a selected pair is higher than this, 0 to 1.",
     )
-    embedder: EmbedderName = Field("lexical", description=f"Embedder for comparing pairs: {EMBEDDERS}.")
+    embedder: EmbedderName = Field("lexical", description=f"Embedder for comparing pairs: {EMBEDDER_FORMS}.")
     personas: AbsolutePath | None = Field(
         None, description="JSON list of personas that state preferences; by default the 100 shipped ones."
     )

@@ -1,6 +1,6 @@
 """A simulated world for agents with tools: the tools, their results, and the scoring of calls."""
 
-from .calls import PREFERENCE_DOMAINS, TOOLS, CallError, Parameter, Tool, ToolCall, canonical
+from .calls import PREFERENCE_DOMAINS, TOOLS, CallError, Parameter, Tool, ToolCall, canonicalize
 from .executor import Output, execute
 from .scores import CallScores, compare
 from .world import CITIES, Place, World
@@ -17,7 +17,7 @@ __all__ = [
     "Tool",
     "ToolCall",
     "World",
-    "canonical",
+    "canonicalize",
     "compare",
     "execute",
 ]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn
 
 
-def value_of(text: str, parse_constant: Callable[[str], Any] | None = None) -> Any:
+def parse_json_value(text: str, parse_constant: Callable[[str], Any] | None = None) -> Any:
     """Parse a JSON text. Escaped lone surrogates become U+FFFD, because no file can contain them.
 
     Args:
@@ -28,7 +28,7 @@ def value_of(text: str, parse_constant: Callable[[str], Any] | None = None) -> A
     value = json.loads(text, parse_constant=parse_constant)
     if "\\ud" not in text.casefold():
         return value
-    return json.loads(whole(json.dumps(value, ensure_ascii=False)), parse_constant=parse_constant)
+    return json.loads(replace_surrogates(json.dumps(value, ensure_ascii=False)), parse_constant=parse_constant)
 
 
 def json_text(value: Any) -> str:
@@ -36,7 +36,7 @@ def json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def whole(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Return a text with every lone surrogate replaced by U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
@@ -122,18 +122,18 @@ class Tool(NamedTuple):
         return {"type": "function", "function": {"name": self.name, "description": self.says, "parameters": schema}}
 
 
-def _parameter(name: str, content: Mapping[str, Any]) -> Parameter:
+def _build_parameter(name: str, content: Mapping[str, Any]) -> Parameter:
     numbers = (content.get("default"), content.get("least"), content.get("most"))
     return Parameter(name, content.get("is", "text"), content["says"], tuple(content.get("of", ())), *numbers)
 
 
-def _tool(name: str, content: Mapping[str, Any]) -> Tool:
+def _build_tool(name: str, content: Mapping[str, Any]) -> Tool:
     known = CONTENT["parameters"] | content.get("parameters", {})
-    parameters = {taken: _parameter(taken, known[taken]) for taken in content["takes"]}
+    parameters = {taken: _build_parameter(taken, known[taken]) for taken in content["takes"]}
     return Tool(name, content["domain"], content["says"], parameters, content.get("writes", False))
 
 
-TOOLS: Mapping[str, Tool] = {name: _tool(name, content) for name, content in CONTENT["tools"].items()}
+TOOLS: Mapping[str, Tool] = {name: _build_tool(name, content) for name, content in CONTENT["tools"].items()}
 PREFERENCE_DOMAINS = ("commute", "travel", "entertainment", "food")
 
 
@@ -148,7 +148,7 @@ class CallError(ValueError):
     """A call that cannot run. The message states the problem and the correct form."""
 
 
-def canonical(call: Mapping[str, Any]) -> ToolCall:
+def canonicalize(call: Mapping[str, Any]) -> ToolCall:
     """Return the canonical form of a call, for execution and for comparison.
 
     Names must be exact. An optional argument that is absent or null takes its default. Booleans may also be the words
@@ -163,23 +163,23 @@ def canonical(call: Mapping[str, Any]) -> ToolCall:
     """
     name = call.get("name")
     if (tool := TOOLS.get(name) if isinstance(name, str) else None) is None:
-        raise CallError(f"there is no tool {shown(name)}")
+        raise CallError(f"there is no tool {format_value(name)}")
     given = call.get("arguments")
     if type(given) is not dict:
-        given = arguments_of(call)
+        given = parse_arguments(call)
     if not given.keys() <= tool.parameters.keys():
         unknown = next(name for name in given if name not in tool.parameters)
-        raise CallError(f"{tool.name} takes no argument {shown(unknown)}; it takes {', '.join(tool.parameters)}")
+        raise CallError(f"{tool.name} takes no argument {format_value(unknown)}; it takes {', '.join(tool.parameters)}")
     found = {}
-    for name, known, read in _readers(tool.name):
+    for name, known, read in _argument_parsers(tool.name):
         value = given.get(name)
         kind = type(value)
-        again = known.get(value if kind is str else (kind, value)) if kind in _PLAIN else None
+        again = known.get(value if kind is str else (kind, value)) if kind in _CACHEABLE_TYPES else None
         found[name] = read(value) if again is None else again
     return ToolCall(tool.name, found)
 
 
-def arguments_of(call: Mapping[str, Any]) -> Mapping[str, Any]:
+def parse_arguments(call: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a call's arguments as an object.
 
     Raises:
@@ -188,22 +188,22 @@ def arguments_of(call: Mapping[str, Any]) -> Mapping[str, Any]:
     given = call.get("arguments")
     if isinstance(given, str):
         try:
-            given = value_of(given, parse_constant=_no_number)
+            given = parse_json_value(given, parse_constant=_reject_constant)
         except (ValueError, RecursionError) as error:
-            raise CallError(f"the arguments {shown(given)} are no JSON: give an object") from error
+            raise CallError(f"the arguments {format_value(given)} are no JSON: give an object") from error
     if not isinstance(given, Mapping):
-        raise CallError(f"the arguments {shown(given)} are no JSON object")
+        raise CallError(f"the arguments {format_value(given)} are no JSON object")
     return given
 
 
-def shown(value: Any, width: int = 60) -> str:
+def format_value(value: Any, width: int = 60) -> str:
     """Return a value in the form that error messages show: shortened JSON."""
-    text = whole(json.dumps(value, ensure_ascii=False, default=str))
+    text = replace_surrogates(json.dumps(value, ensure_ascii=False, default=str))
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
 @lru_cache(maxsize=4096)
-def folded(text: str) -> str:
+def normalize_text(text: str) -> str:
     """Return normalised text for comparison: NFKC, case-folded, straight quotes, single spaces, no final full stop."""
     while True:  # case folding can undo the normal form, and a full stop can hide a space: repeat until stable
         once = unicodedata.normalize("NFKC", text).translate(_STRAIGHT).casefold()
@@ -212,17 +212,17 @@ def folded(text: str) -> str:
         text = once
 
 
-def _no_number(word: str) -> NoReturn:
+def _reject_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is no JSON")
 
 
 @cache
-def _readers(tool: str) -> tuple[tuple[str, Mapping[Any, Value], Callable[[Any], Value]], ...]:
+def _argument_parsers(tool: str) -> tuple[tuple[str, Mapping[Any, Value], Callable[[Any], Value]], ...]:
     """Return, for each argument of a tool, its name, a cache of parsed values, and a parser for all other values."""
-    return tuple((name, *_reader(TOOLS[tool], parameter)) for name, parameter in TOOLS[tool].parameters.items())
+    return tuple((name, *_build_parser(TOOLS[tool], parameter)) for name, parameter in TOOLS[tool].parameters.items())
 
 
-def _reader(tool: Tool, parameter: Parameter) -> tuple[Mapping[Any, Value], Callable[[Any], Value]]:
+def _build_parser(tool: Tool, parameter: Parameter) -> tuple[Mapping[Any, Value], Callable[[Any], Value]]:
     """Return, for an argument, a cache of parsed values and the parser of all other values.
 
     Keys of the cache include the type, because True equals 1.
@@ -234,51 +234,55 @@ def _reader(tool: Tool, parameter: Parameter) -> tuple[Mapping[Any, Value], Call
             if parameter.default is None:
                 raise CallError(f"{tool.name} needs {parameter.name}: {parameter.valid_values()}")
             return parameter.default
-        found = _listed(parameter, value) if parameter.of else _READERS[parameter.kind](value)
-        if found is None or not _within(parameter, found):
-            raise CallError(f"{tool.name}: {parameter.name} {shown(value)}: give {parameter.valid_values()}")
+        found = _match_choice(parameter, value) if parameter.of else _PARSERS[parameter.kind](value)
+        if found is None or not _is_in_range(parameter, found):
+            raise CallError(f"{tool.name}: {parameter.name} {format_value(value)}: give {parameter.valid_values()}")
         kind = type(value)
-        if len(known) < _REMEMBERED and kind in _PLAIN and (kind is not str or len(value) < _SHORT):
+        if (
+            len(known) < _MAX_CACHED_VALUES
+            and kind in _CACHEABLE_TYPES
+            and (kind is not str or len(value) < _MAX_CACHED_CHARACTERS)
+        ):
             known[value if kind is str else (kind, value)] = found
         return found
 
     return known, read
 
 
-def _within(parameter: Parameter, value: Value) -> bool:
+def _is_in_range(parameter: Parameter, value: Value) -> bool:
     if parameter.least is None or parameter.most is None or isinstance(value, str):
         return True
     return parameter.least <= value <= parameter.most
 
 
-def _listed(parameter: Parameter, value: Any) -> Value | None:
+def _match_choice(parameter: Parameter, value: Any) -> Value | None:
     if parameter.kind == "integer":
-        return number if (number := _integer(value)) in parameter.of else None
-    return _values(parameter.of).get(_squeezed(value)) if isinstance(value, str) else None
+        return number if (number := _parse_integer(value)) in parameter.of else None
+    return _choices_by_key(parameter.of).get(_remove_gaps(value)) if isinstance(value, str) else None
 
 
 @lru_cache(maxsize=256)
-def _values(of: tuple[Value, ...]) -> Mapping[str, Value]:
-    return {_squeezed(str(value)): value for value in of}
+def _choices_by_key(of: tuple[Value, ...]) -> Mapping[str, Value]:
+    return {_remove_gaps(str(value)): value for value in of}
 
 
 @lru_cache(maxsize=4096)
-def _squeezed(text: str) -> str:
-    return folded(text).translate(_GAPS)
+def _remove_gaps(text: str) -> str:
+    return normalize_text(text).translate(_GAPS)
 
 
-def _text(value: Any) -> str | None:
-    return folded(value) or None if isinstance(value, str) else None
+def _parse_text(value: Any) -> str | None:
+    return normalize_text(value) or None if isinstance(value, str) else None
 
 
-def _id(value: Any) -> str | None:
+def _parse_id(value: Any) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    text = _text(value)
+    text = _parse_text(value)
     return text.upper() if text is not None else None
 
 
-def _date(value: Any) -> str | None:
+def _parse_date(value: Any) -> str | None:
     if not isinstance(value, str) or not _DAY.fullmatch(text := value.strip().replace("/", "-")):
         return None
     try:
@@ -288,25 +292,25 @@ def _date(value: Any) -> str | None:
     return text
 
 
-def _time(value: Any) -> str | None:
+def _parse_time(value: Any) -> str | None:
     return value.strip() if isinstance(value, str) and _HOUR.fullmatch(value.strip()) else None
 
 
-def _boolean(value: Any) -> bool | None:
+def _parse_boolean(value: Any) -> bool | None:
     if isinstance(value, str):
-        return {"true": True, "false": False}.get(folded(value))
+        return {"true": True, "false": False}.get(normalize_text(value))
     return value if isinstance(value, bool) else None  # 0 and 1 are numbers, although they equal False and True
 
 
-def _integer(value: Any) -> int | None:
-    if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
+def _parse_integer(value: Any) -> int | None:
+    if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
         return int(value)
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _number(value: Any) -> float | None:
+def _parse_number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -315,20 +319,20 @@ def _number(value: Any) -> float | None:
         return None
 
 
-_READERS: Mapping[Kind, Callable[[Any], Value | None]] = {
-    "text": _text,
-    "id": _id,
-    "date": _date,
-    "time": _time,
-    "boolean": _boolean,
-    "integer": _integer,
-    "number": _number,
+_PARSERS: Mapping[Kind, Callable[[Any], Value | None]] = {
+    "text": _parse_text,
+    "id": _parse_id,
+    "date": _parse_date,
+    "time": _parse_time,
+    "boolean": _parse_boolean,
+    "integer": _parse_integer,
+    "number": _parse_number,
 }
-_SHORT = 100
-_REMEMBERED = 2_000
-_PLAIN = frozenset({str, int, bool})
+_MAX_CACHED_CHARACTERS = 100
+_MAX_CACHED_VALUES = 2_000
+_CACHEABLE_TYPES = frozenset({str, int, bool})
 _STRAIGHT = str.maketrans("‘’‚‛“”„‟", "''''\"\"\"\"")
 _GAPS = str.maketrans("", "", " -_")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _HOUR = re.compile(r"([01]\d|2[0-3]):[0-5]\d", re.ASCII)
-_WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+_INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)

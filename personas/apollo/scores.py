@@ -8,10 +8,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .calls import TOOLS, CallError, ToolCall, Value, arguments_of, canonical, json_text, value_of
+from .calls import TOOLS, CallError, ToolCall, Value, canonicalize, json_text, parse_arguments, parse_json_value
 
 Calls = Sequence[Mapping[str, Any]]
-_WRITING = [tool.name for tool in TOOLS.values() if tool.writes]
+_WRITING_TOOLS = [tool.name for tool in TOOLS.values() if tool.writes]
 
 
 class CallScores(NamedTuple):
@@ -51,59 +51,59 @@ def compare(made: Calls, gold: Calls, earlier: Sequence[Calls] = ()) -> CallScor
     Raises:
         CallError: If a gold call cannot run.
     """
-    right = [canonical(call) for call in gold]
-    done = [canonical_or_none(call) for call in made]
-    common = _common(done, right)
-    writing = [call for call, raw in zip(done, made, strict=True) if raw.get("name") in _WRITING]
-    right_writing = [call for call in right if call.name in _WRITING]
+    right = [canonicalize(call) for call in gold]
+    done = [canonicalize_or_none(call) for call in made]
+    common = _count_common(done, right)
+    writing = [call for call, raw in zip(done, made, strict=True) if raw.get("name") in _WRITING_TOOLS]
+    right_writing = [call for call in right if call.name in _WRITING_TOOLS]
     return CallScores(
-        accuracy=_same(done, right),
+        accuracy=_are_same(done, right),
         f1=_f1(
-            sum(any(equal(call, other) for other in right) for call in done) / len(done) if done else 0.0,
-            sum(any(equal(call, other) for other in done) for call in right) / len(right) if right else 0.0,
+            sum(any(are_equal(call, other) for other in right) for call in done) / len(done) if done else 0.0,
+            sum(any(are_equal(call, other) for other in done) for call in right) / len(right) if right else 0.0,
         ),
-        strict=[_raw(call) for call in made] == [_raw(call) for call in gold],
+        strict=[_serialize_call(call) for call in made] == [_serialize_call(call) for call in gold],
         any_order=common == len(done) == len(right),
         f1_multiset=_f1(common / len(done) if done else 0.0, common / len(right) if right else 0.0),
-        actions=_common(writing, right_writing) == len(writing) == len(right_writing),
-        stale=any(_same(done, [canonical(call) for call in calls]) for calls in earlier) if earlier else None,
+        actions=_count_common(writing, right_writing) == len(writing) == len(right_writing),
+        stale=any(_are_same(done, [canonicalize(call) for call in calls]) for calls in earlier) if earlier else None,
     )
 
 
-def equal(one: ToolCall | None, other: ToolCall | None) -> bool:
+def are_equal(one: ToolCall | None, other: ToolCall | None) -> bool:
     """Return whether two calls in canonical form are equal.
 
     A call without a canonical form is None and equals nothing.
     """
     if one is None or other is None or one.name != other.name:
         return False
-    return all(_equal_values(value, other.arguments[name]) for name, value in one.arguments.items())
+    return all(_are_equal_values(value, other.arguments[name]) for name, value in one.arguments.items())
 
 
-def _equal_values(one: Value, other: Value) -> bool:
+def _are_equal_values(one: Value, other: Value) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=1e-9)
     return one == other
 
 
-def canonical_or_none(call: Mapping[str, Any]) -> ToolCall | None:
+def canonicalize_or_none(call: Mapping[str, Any]) -> ToolCall | None:
     """Return the canonical form of a call; None if it has none."""
     try:
-        return canonical(call)
+        return canonicalize(call)
     except CallError:
         return None
 
 
-def _same(made: Sequence[ToolCall | None], gold: Sequence[ToolCall]) -> bool:
-    return len(made) == len(gold) and all(map(equal, made, gold))
+def _are_same(made: Sequence[ToolCall | None], gold: Sequence[ToolCall]) -> bool:
+    return len(made) == len(gold) and all(map(are_equal, made, gold))
 
 
-def _common(made: Sequence[ToolCall | None], gold: Sequence[ToolCall]) -> int:
+def _count_common(made: Sequence[ToolCall | None], gold: Sequence[ToolCall]) -> int:
     """Return how many calls can be paired with an equal gold call. Each gold call is used once."""
     left = list(gold)
     for call in made:
         for place, other in enumerate(left):
-            if equal(call, other):
+            if are_equal(call, other):
                 del left[place]
                 break
     return len(gold) - len(left)
@@ -113,9 +113,9 @@ def _f1(precision: float, recall: float) -> float:
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
-def _raw(call: Mapping[str, Any]) -> str | None:
+def _serialize_call(call: Mapping[str, Any]) -> str | None:
     try:
-        return json.dumps([call.get("name"), arguments_of(call)], sort_keys=True)
+        return json.dumps([call.get("name"), parse_arguments(call)], sort_keys=True)
     except (CallError, TypeError):
         return None  # never equal to a gold call
 
@@ -128,16 +128,18 @@ _TAG = "(?:think|thinking|thought|reasoning)"
 _BLOCK = rf"<({_TAG})>.*?(?:</\1\s*>|\Z)"
 _THOUGHT = re.compile(_BLOCK, re.DOTALL | re.IGNORECASE)
 _THOUGHT_ENDS = re.compile(rf"</{_TAG}\s*>", re.IGNORECASE)
-_NOT_SAID = re.compile(rf"{_BLOCK}|(?P<output><tool_response>.*?(?:</tool_response>|\Z))", re.DOTALL | re.IGNORECASE)
+_NOT_OWN_TEXT = re.compile(
+    rf"{_BLOCK}|(?P<output><tool_response>.*?(?:</tool_response>|\Z))", re.DOTALL | re.IGNORECASE
+)
 _TURN_ENDS = "\0"
 
 
-def says_finish(words: str) -> bool:
+def contains_finish(words: str) -> bool:
     """Return whether a text says that everything is done, possibly among other words."""
     return FINISH.lower() in words.lower()
 
 
-def without_thoughts(text: str) -> str:
+def strip_reasoning(text: str) -> str:
     """Return a turn without its reasoning: `<think>` and similar blocks, and everything after an unclosed block.
 
     If the prompt's template has opened the first block, the turn contains only the end of the block. In this case, the
@@ -146,13 +148,13 @@ def without_thoughts(text: str) -> str:
     return _THOUGHT_ENDS.split(_THOUGHT.sub("", text))[-1]
 
 
-def own_words(rollout: str) -> str:
+def extract_own_text(rollout: str) -> str:
     """Return the model's own text in a whole rollout, without reasoning and without tools' outputs.
 
     A block that is cut off at the end of the text is removed, too.
     """
-    turns = _NOT_SAID.sub(lambda block: _TURN_ENDS if block["output"] else "", rollout).split(_TURN_ENDS)
-    return "\n".join(map(without_thoughts, turns))
+    turns = _NOT_OWN_TEXT.sub(lambda block: _TURN_ENDS if block["output"] else "", rollout).split(_TURN_ENDS)
+    return "\n".join(map(strip_reasoning, turns))
 
 
 class AgentTurn(NamedTuple):
@@ -170,30 +172,30 @@ class AgentTurn(NamedTuple):
     @property
     def finishes(self) -> bool:
         """Return whether the agent says that it has finished. Text in a turn with calls does not count."""
-        return not self.calls and says_finish(self.words)
+        return not self.calls and contains_finish(self.words)
 
 
-def read_turn(text: str) -> AgentTurn:
+def parse_turn(text: str) -> AgentTurn:
     """Return a model's text, and its calls with `name` and the text of their `arguments`.
 
     An unclosed block is parsed, too. A block that is not a JSON object with a name becomes a call with an empty name
     and the block's text as arguments. It equals no other call.
     """
-    return AgentTurn(_CALL.sub("\n", text).strip(), [_read_call(block.strip()) for block in _CALL.findall(text)])
+    return AgentTurn(_CALL.sub("\n", text).strip(), [_parse_call(block.strip()) for block in _CALL.findall(text)])
 
 
-def call_text(call: Mapping[str, Any]) -> str:
+def format_call(call: Mapping[str, Any]) -> str:
     """Return a call in the form in which a model writes it.
 
     Args:
         call: `name` and `arguments`, an object or its JSON text.
     """
     arguments = call["arguments"]
-    plain = _loaded(arguments) if isinstance(arguments, str) else arguments
+    plain = _parse_json_or_text(arguments) if isinstance(arguments, str) else arguments
     return f"<tool_call>{json_text({'name': call['name'], 'arguments': plain})}</tool_call>"
 
 
-def responses_text(outputs: Sequence[str]) -> str:
+def format_responses(outputs: Sequence[str]) -> str:
     """Return outputs in the form that a model reads, in the order of its calls.
 
     Args:
@@ -205,28 +207,28 @@ def responses_text(outputs: Sequence[str]) -> str:
     )
 
 
-def _read_call(block: str) -> dict[str, str]:
-    call = _loaded(block)
+def _parse_call(block: str) -> dict[str, str]:
+    call = _parse_json_or_text(block)
     if not isinstance(call, dict) or not isinstance(call.get("name"), str) or not call["name"]:
         return {"name": "", "arguments": block}
     arguments = call.get("arguments")
     return {"name": call["name"], "arguments": arguments if isinstance(arguments, str) else json_text(arguments)}
 
 
-def _loaded(text: str) -> Any:
+def _parse_json_or_text(text: str) -> Any:
     """Parse a JSON text, or return the text itself if it is invalid."""
     try:
-        return value_of(text)
+        return parse_json_value(text)
     except (ValueError, RecursionError):
         return text
 
 
-def read_rollout(text: str) -> AgentTurn:
+def parse_rollout(text: str) -> AgentTurn:
     """Parse a decoded rollout. Reasoning and tools' results are left out."""
-    return read_turn(own_words(text))
+    return parse_turn(extract_own_text(text))
 
 
-def read_completion(completion: Any) -> AgentTurn:
+def parse_completion(completion: Any) -> AgentTurn:
     """Parse a completion in the form that trainers pass.
 
     Args:
@@ -235,13 +237,13 @@ def read_completion(completion: Any) -> AgentTurn:
             calls are read from its text.
     """
     if isinstance(completion, str):
-        return read_rollout(completion)
+        return parse_rollout(completion)
     messages = [each for each in completion if isinstance(each, Mapping)] if isinstance(completion, Sequence) else []
-    turns = [_read_message(each) for each in messages if each.get("role", "assistant") == "assistant"]
+    turns = [_parse_message(each) for each in messages if each.get("role", "assistant") == "assistant"]
     return AgentTurn("\n".join(turn.words for turn in turns), [call for turn in turns for call in turn.calls])
 
 
-def read_gold(gold: str | Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+def parse_gold(gold: str | Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     """Return the gold calls of a row.
 
     Raises:
@@ -253,7 +255,7 @@ def read_gold(gold: str | Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, 
     return calls
 
 
-def worth(written: AgentTurn, gold: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+def score_completion(written: AgentTurn, gold: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
     """Return accuracy and F1 of a completion.
 
     If there are no gold calls, the completion must say that the task is finished.
@@ -267,13 +269,13 @@ def worth(written: AgentTurn, gold: Sequence[Mapping[str, Any]]) -> tuple[float,
     return float(scores.accuracy), scores.f1
 
 
-def _read_message(message: Mapping[str, Any]) -> AgentTurn:
-    words, written = read_turn(without_thoughts(_text(message.get("content"))))
+def _parse_message(message: Mapping[str, Any]) -> AgentTurn:
+    words, written = parse_turn(strip_reasoning(_extract_text(message.get("content"))))
     given = message.get("tool_calls")
-    return AgentTurn(words, list(map(_call, given)) if given and isinstance(given, Sequence) else written)
+    return AgentTurn(words, list(map(_normalize_call, given)) if given and isinstance(given, Sequence) else written)
 
 
-def _text(content: Any) -> str:
+def _extract_text(content: Any) -> str:
     """Return the text of a message, whose content may be a list of parts."""
     if isinstance(content, str):
         return content
@@ -281,7 +283,7 @@ def _text(content: Any) -> str:
     return "".join(str(part.get("text", "")) for part in parts if isinstance(part, Mapping))
 
 
-def _call(given: Any) -> Mapping[str, Any]:
+def _normalize_call(given: Any) -> Mapping[str, Any]:
     call = given.get("function", given) if isinstance(given, Mapping) else None
     if not isinstance(call, Mapping):
         return {"name": "", "arguments": ""}

@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from .calls import CONTENT as TOOLS_CONTENT
-from .calls import TOOLS, CallError, Value, folded, shown
+from .calls import TOOLS, CallError, Value, format_value, normalize_text
 
 T = TypeVar("T")
 Row = dict[str, Any]
 _Values: TypeAlias = Sequence[Any]
 _Rule: TypeAlias = Callable[[Mapping[str, Any]], _Values]
-_MOST_TOGETHER = 10_000
+_MAX_JOINED_VALUES = 10_000
 _WORDS = struct.Struct("<16I")
 
 
-def keyed(*parts: object) -> bytes:
+def make_key(*parts: object) -> bytes:
     """Return the key of a draw: its parts as strings, joined."""
     return "\x1f".join(map(str, parts)).encode(errors="surrogatepass")
 
@@ -109,7 +109,7 @@ class Columns:
     """
 
     def __init__(self, rules: Mapping[str, Any]) -> None:
-        self._columns = {column: _rule(rule) for column, rule in rules.items()}
+        self._columns = {column: _parse_rule(rule) for column, rule in rules.items()}
         self._groups = cache(self._grouped)
 
     def row(self, draw: Draw, arguments: Mapping[str, Any]) -> Row:
@@ -137,7 +137,7 @@ class Columns:
                 made.append(draw.shuffled(group, count))
             else:
                 values = group(arguments)
-                made.append((draw.shuffled if _is_apart(values, count) else draw.choices)(values, count))
+                made.append((draw.shuffled if _has_enough_texts(values, count) else draw.choices)(values, count))
         return made
 
     def _grouped(self, count: int) -> list[_Values | _Rule]:
@@ -148,16 +148,16 @@ class Columns:
         """
         groups: list[_Values | _Rule] = []
         for rule in self._columns.values():
-            if callable(rule) or _is_apart(rule, count):
+            if callable(rule) or _has_enough_texts(rule, count):
                 groups.append(rule)
-            elif groups and isinstance(groups[-1], list) and len(groups[-1]) * len(rule) <= _MOST_TOGETHER:
+            elif groups and isinstance(groups[-1], list) and len(groups[-1]) * len(rule) <= _MAX_JOINED_VALUES:
                 groups[-1] = [(*row, value) for row in groups[-1] for value in rule]
             else:
                 groups.append([(value,) for value in rule])
         return groups
 
 
-def _is_apart(values: _Values, count: int) -> bool:
+def _has_enough_texts(values: _Values, count: int) -> bool:
     return len(values) >= max(count, 2) and isinstance(values, _Texts)
 
 
@@ -180,31 +180,31 @@ class _Ids(Sequence[str]):
         return f"{self._letters}{100_000 + place}"
 
 
-def in_range(rule: Mapping[str, Any]) -> tuple[int | float, ...]:
+def expand_range(rule: Mapping[str, Any]) -> tuple[int | float, ...]:
     """Return the numbers of a range, with at most one decimal."""
     first, step = rule["from"], rule.get("step", 1)
     numbers = [first + step * number for number in range(round((rule["to"] - first) / step) + 1)]
     return tuple(round(number, 1) if isinstance(number, float) else number for number in numbers)
 
 
-def _rule(rule: Any) -> _Values | _Rule:
+def _parse_rule(rule: Any) -> _Values | _Rule:
     """Return a column's values, or the function that computes them from arguments and earlier columns."""
     if isinstance(rule, list):
         if any("{" in value for value in rule if isinstance(value, str)):
-            return lambda known: _Texts(_filled(value, known) for value in rule)
+            return lambda known: _Texts(_fill(value, known) for value in rule)
         return _Texts(rule) if all(isinstance(value, str) for value in rule) else tuple(rule)
     if "by" in rule:
-        name, rules = rule["by"], {value: _rule(each) for value, each in rule.items() if value != "by"}
+        name, rules = rule["by"], {value: _parse_rule(each) for value, each in rule.items() if value != "by"}
         return lambda known: each(known) if callable(each := rules[str(known[name])]) else each
     if "from" in rule:
-        return in_range(rule)
+        return expand_range(rule)
     if "id" in rule:
         ids = _Ids(rule["id"])
         return lambda _: ids
     return tuple(f"{hour:02}:{minute:02}" for hour, minute in product(range(*rule["times"]), range(0, 60, 5)))
 
 
-def _filled(text: str, arguments: Mapping[str, Any]) -> str:
+def _fill(text: str, arguments: Mapping[str, Any]) -> str:
     if "{" not in text:
         return text
     text = text.format_map(arguments)
@@ -213,9 +213,9 @@ def _filled(text: str, arguments: Mapping[str, Any]) -> str:
 
 CONTENT: Mapping[str, Any] = tomllib.loads((Path(__file__).parent / "world.toml").read_text(encoding="utf-8"))
 CITIES: tuple[str, ...] = tuple(CONTENT["cities"])
-CLASSES_OF_HOTELS = (5, 5, 5, 4, 4, 3, 3, 2)  # at least three hotels even for the highest class
+HOTEL_CLASSES = (5, 5, 5, 4, 4, 3, 3, 2)  # at least three hotels even for the highest class
 _GENRES, _CINEMAS = (TOOLS["search_movie"].parameters[name].of for name in ("genre", "cinema"))
-_KM_ACROSS = 10
+_CITY_SIZE_KM = 10
 _FLIGHTS, _HOTELS, _SHOWINGS, _TRACKS = (Columns(CONTENT[name]) for name in ("flights", "hotels", "showings", "tracks"))
 
 
@@ -261,9 +261,9 @@ class RowTable:
         make: Callable[[Draw, tuple[int, ...]], Sequence[Sequence[Any]]],
     ) -> None:
         self.columns = columns
-        self._key, self._make = keyed(seed, columns[0]) + b"\x1f%d" * (len(sizes) - 1), make
+        self._key, self._make = make_key(seed, columns[0]) + b"\x1f%d" * (len(sizes) - 1), make
         self._prefix, self._sizes, self._count = prefix, sizes, math.prod(sizes)
-        draw = Draw(keyed(seed, "ids", prefix))
+        draw = Draw(make_key(seed, "ids", prefix))
         self._shift = draw.below(self._count)
         self._factor = next(f for f in iter(lambda: draw.below(self._count), 0) if math.gcd(f, self._count) == 1)
         self._inverse = pow(self._factor, -1, self._count)
@@ -285,7 +285,9 @@ class RowTable:
         *place, row = self._place(row_id) or (0,)
         if place and row < len((found := self.at(*place))[0]):
             return tuple(place), {name: values[row] for name, values in zip(self.columns, found, strict=False)}
-        raise CallError(f"{self.columns[0]} {shown(row_id)}: there is none; give one from the output of the search")
+        raise CallError(
+            f"{self.columns[0]} {format_value(row_id)}: there is none; give one from the output of the search"
+        )
 
     def _row_ids(self, place: Sequence[int], count: int) -> list[str]:
         """Return the ids of the first `count` rows of a place."""
@@ -335,25 +337,35 @@ class World:
         first = date.fromisoformat(CONTENT["first_day"])
         self.days = tuple((first + timedelta(days=n)).isoformat() for n in range(CONTENT["days"]))
         self._day_numbers = {day: number for number, day in enumerate(self.days)}
-        self._city_numbers = {folded(city): number for number, city in enumerate(CITIES)}
-        self._places = [{folded(place.name): place for place in self._made_places(city)} for city in CITIES]
+        self._city_numbers = {normalize_text(city): number for number, city in enumerate(CITIES)}
+        self._places = [{normalize_text(place.name): place for place in self._made_places(city)} for city in CITIES]
         self.results: dict[tuple[Value, ...], Row | TableRows] = {}
         cities, days, music = len(CITIES), len(self.days), TOOLS["search_music"].parameters
-        self.flights = RowTable(seed, ("flight_id", *CONTENT["flights"]), "FL", (days, cities, cities, 6), _flights)
+        self.flights = RowTable(
+            seed, ("flight_id", *CONTENT["flights"]), "FL", (days, cities, cities, 6), _draw_flights
+        )
         self.hotels = RowTable(
-            seed, ("hotel_id", *CONTENT["hotels"]), "HT", (cities, days, 14, len(CLASSES_OF_HOTELS)), _hotels
+            seed, ("hotel_id", *CONTENT["hotels"]), "HT", (cities, days, 14, len(HOTEL_CLASSES)), _draw_hotels
         )
         self.showings = RowTable(
-            seed, ("movie_id", "title", *CONTENT["showings"]), "MV", (days, len(_GENRES), len(_CINEMAS), 5), _showings
+            seed,
+            ("movie_id", "title", *CONTENT["showings"]),
+            "MV",
+            (days, len(_GENRES), len(_CINEMAS), 5),
+            _draw_showings,
         )
-        self.beverages = RowTable(seed, ("beverage_id", "category"), "BV", (cities, days, 5), _beverages)
+        self.beverages = RowTable(seed, ("beverage_id", "category"), "BV", (cities, days, 5), _draw_beverages)
         self.tracks = RowTable(
-            seed, ("track_id", "title", "artist"), "TR", (len(music["genre"].of), len(music["mood"].of), 6), _tracks
+            seed,
+            ("track_id", "title", "artist"),
+            "TR",
+            (len(music["genre"].of), len(music["mood"].of), 6),
+            _draw_tracks,
         )
 
     def draw(self, *key: object) -> Draw:
         """Return the world's random stream for a key."""
-        return Draw(keyed(self.seed, *key))
+        return Draw(make_key(self.seed, *key))
 
     def city(self, name: Any, called: str = "city") -> int:
         """Return the index of a city, by its name in canonical form.
@@ -361,8 +373,8 @@ class World:
         Raises:
             CallError: If the city is unknown.
         """
-        if (number := self._city_numbers.get(folded(name))) is None:
-            raise CallError(f"{called} {shown(name)}: there is no such city; there are {', '.join(CITIES)}")
+        if (number := self._city_numbers.get(normalize_text(name))) is None:
+            raise CallError(f"{called} {format_value(name)}: there is no such city; there are {', '.join(CITIES)}")
         return number
 
     def day(self, text: Any, called: str = "date") -> int:
@@ -372,7 +384,7 @@ class World:
             CallError: If the day is outside the world's days.
         """
         if (number := self._day_numbers.get(text)) is None:
-            raise CallError(f"{called} {shown(text)}: give a day from {self.days[0]} to {self.days[-1]}")
+            raise CallError(f"{called} {format_value(text)}: give a day from {self.days[0]} to {self.days[-1]}")
         return number
 
     def places(self, city: int) -> list[Place]:
@@ -385,16 +397,16 @@ class World:
         Raises:
             CallError: If the place is unknown.
         """
-        if (place := self._places[city].get(folded(name))) is None:
+        if (place := self._places[city].get(normalize_text(name))) is None:
             known = ", ".join(place.name for place in self.places(city))
-            raise CallError(f"{called} {shown(name)}: no such place in {CITIES[city]}; there are {known}")
+            raise CallError(f"{called} {format_value(name)}: no such place in {CITIES[city]}; there are {known}")
         return place
 
     def _made_places(self, city: str) -> list[Place]:
         draw = self.draw("places", city)
         places = []
         for street, venue in zip(CONTENT["cities"][city], draw.shuffled(CONTENT["venues"]), strict=True):
-            east, north = (draw.below(10 * _KM_ACROSS) / 10 for _ in "xy")
+            east, north = (draw.below(10 * _CITY_SIZE_KM) / 10 for _ in "xy")
             places.append(Place(f"{street} {venue}", False, east, north))
             near = (round(part + (draw.below(11) - 5) / 10, 1) for part in (east, north))  # venues on the same street
             places.append(Place(f"{1 + draw.below(80)} {street}", True, *near))
@@ -402,31 +414,31 @@ class World:
 
 
 @cache
-def _orders(values: tuple[Any, ...]) -> Sequence[tuple[Any, ...]]:
+def _distinct_permutations(values: tuple[Any, ...]) -> Sequence[tuple[Any, ...]]:
     """Return all permutations of a few values, so that one random number selects a permutation."""
     return sorted(set(permutations(values)))
 
 
-def _flights(draw: Draw, place: tuple[int, ...]) -> Sequence[Sequence[Any]]:
+def _draw_flights(draw: Draw, place: tuple[int, ...]) -> Sequence[Sequence[Any]]:
     _, origin, target = place
     return _FLIGHTS.drawn(draw, {}, 6) if origin != target else ()
 
 
-def _hotels(draw: Draw, _: tuple[int, ...]) -> Sequence[Sequence[Any]]:
+def _draw_hotels(draw: Draw, _: tuple[int, ...]) -> Sequence[Sequence[Any]]:
     """Draw hotels. Stars are not shown, because otherwise a search by minimum stars would reveal the exact matches."""
-    stars = draw.choice(_orders(CLASSES_OF_HOTELS))
+    stars = draw.choice(_distinct_permutations(HOTEL_CLASSES))
     return (*_HOTELS.drawn(draw, {}, len(stars)), stars)
 
 
-def _showings(draw: Draw, place: tuple[int, ...]) -> Sequence[Sequence[Any]]:
+def _draw_showings(draw: Draw, place: tuple[int, ...]) -> Sequence[Sequence[Any]]:
     films = draw.shuffled(CONTENT["films"][_GENRES[place[1]]], 3 + draw.below(3))
     return (films, *_SHOWINGS.drawn(draw, {}, len(films)))
 
 
-def _beverages(draw: Draw, _: tuple[int, ...]) -> Sequence[Sequence[Any]]:
-    return (draw.choice(_orders(tuple(CONTENT["beverages"]["category"])))[:5],)
+def _draw_beverages(draw: Draw, _: tuple[int, ...]) -> Sequence[Sequence[Any]]:
+    return (draw.choice(_distinct_permutations(tuple(CONTENT["beverages"]["category"])))[:5],)
 
 
-def _tracks(draw: Draw, _: tuple[int, ...]) -> Sequence[Sequence[Any]]:
+def _draw_tracks(draw: Draw, _: tuple[int, ...]) -> Sequence[Sequence[Any]]:
     first, second, artists = _TRACKS.drawn(draw, {}, 6)
     return ([" ".join(words) for words in zip(first, second, strict=True)], artists)

@@ -17,13 +17,13 @@ from pydantic import Field
 from dialoom.errors import Advice
 from dialoom.inputs import DataError, Record, decode_json, read_bytes, read_lines, validate_model
 from dialoom.outputs import write_lines
-from dialoom.personas.profile import HALVES, Repairs
-from dialoom.personas.rows import advising_study
+from dialoom.personas.profile import LONE_SURROGATES, Repairs
+from dialoom.personas.rows import add_study_advice
 from dialoom.text import to_well_formed_value
 
 PoolKind = Literal["profile", "personality"]
-KINDS: tuple[PoolKind, ...] = get_args(PoolKind)
-PLURALS = {"profile": "profiles", "personality": "personalities"}
+POOL_KINDS: tuple[PoolKind, ...] = get_args(PoolKind)
+POOL_KIND_PLURALS = {"profile": "profiles", "personality": "personalities"}
 
 
 def content_id(*texts: str) -> str:
@@ -59,26 +59,26 @@ class PoolEntry(Record):
         return self.model_dump(mode="json")
 
 
-_GAP = re.compile(r"[\s,]*")
+_SEPARATORS = re.compile(r"[\s,]*")
 
 
-def values_of(path: Path, repairs: Repairs) -> Iterator[tuple[int, Any]]:
+def read_json_values(path: Path, repairs: Repairs) -> Iterator[tuple[int, Any]]:
     """Yield every JSON value of a file with its line number, from 1.
 
     Raises:
         DataError: If the file cannot be read, or a line is not valid JSON.
     """
-    for number, text in _lines(path, repairs):
+    for number, text in _read_decoded_lines(path, repairs):
         if not text.strip():
             repairs["blank lines left out"] += 1
             continue
         repairs["lines with spaces at their end"] += text != text.rstrip()
-        values = list(_values(text.strip(), path, number, repairs))
+        values = list(_parse_values(text.strip(), path, number, repairs))
         repairs["lines with several values split"] += len(values) > 1
         yield from ((number, value) for value in values)
 
 
-def _lines(path: Path, repairs: Repairs) -> Iterator[tuple[int, str]]:
+def _read_decoded_lines(path: Path, repairs: Repairs) -> Iterator[tuple[int, str]]:
     """Yield the lines with their numbers, without a byte order mark."""
     for number, line in read_lines(path):
         if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -92,10 +92,10 @@ def _lines(path: Path, repairs: Repairs) -> Iterator[tuple[int, str]]:
         if number == 1 and line.startswith(codecs.BOM_UTF8):
             repairs["byte order marks left out"] += 1
             line = line.removeprefix(codecs.BOM_UTF8)
-        yield number, _decoded(line, path, number, repairs)
+        yield number, _decode_line(line, path, number, repairs)
 
 
-def _decoded(line: bytes, path: Path, number: int, repairs: Repairs) -> str:
+def _decode_line(line: bytes, path: Path, number: int, repairs: Repairs) -> str:
     with suppress(UnicodeDecodeError):
         return line.decode("utf-8")
     repairs["lines read as Windows-1252"] += 1
@@ -105,14 +105,14 @@ def _decoded(line: bytes, path: Path, number: int, repairs: Repairs) -> str:
         raise DataError(path, f"byte {line[error.start]:#04x} is neither UTF-8 nor Windows-1252", number) from error
 
 
-def _values(text: str, path: Path, number: int, repairs: Repairs) -> Iterator[Any]:
+def _parse_values(text: str, path: Path, number: int, repairs: Repairs) -> Iterator[Any]:
     place = 0
     while place < len(text):
         value, place = decode_json(text, path, number, place)
         whole = to_well_formed_value(value)
-        repairs[HALVES] += whole != value
+        repairs[LONE_SURROGATES] += whole != value
         yield whole
-        place += len(_GAP.match(text, place)[0])  # type: ignore[index]
+        place += len(_SEPARATORS.match(text, place)[0])  # type: ignore[index]
 
 
 def check_id(id_: str, lines: dict[str, int], path: Path, number: int) -> None:
@@ -126,7 +126,7 @@ def check_id(id_: str, lines: dict[str, int], path: Path, number: int) -> None:
     lines[id_] = number
 
 
-def entries_of(path: Path, repairs: Repairs) -> Iterator[tuple[int, PoolEntry]]:
+def read_entries(path: Path, repairs: Repairs) -> Iterator[tuple[int, PoolEntry]]:
     """Yield all entries of a file, including duplicates, each with its line number.
 
     A line is an object with at least a `text` or, as in the release, a string.
@@ -134,11 +134,13 @@ def entries_of(path: Path, repairs: Repairs) -> Iterator[tuple[int, PoolEntry]]:
     Raises:
         DataError: If the file cannot be read or a line is invalid.
     """
-    with advising_study(path, "text"):
-        for number, value in values_of(path, repairs):
+    with add_study_advice(path, "text"):
+        for number, value in read_json_values(path, repairs):
             values = {"text": value} if isinstance(value, str) else value
             if not isinstance(values, dict) or not isinstance(values.get("text"), str):
-                raise DataError(path, f"{_shown(value)}; a line must be a string or an object with a 'text'", number)
+                raise DataError(
+                    path, f"{_describe_value(value)}; a line must be a string or an object with a 'text'", number
+                )
             if not (text := " ".join(values["text"].split())):
                 repairs["empty texts left out"] += 1
                 continue
@@ -159,7 +161,7 @@ def read_pool(path: Path, repairs: Repairs | None = None) -> list[PoolEntry]:
     counts = Repairs() if repairs is None else repairs
     lines: dict[str, int] = {}
     entries: dict[str, PoolEntry] = {}
-    for number, entry in entries_of(path, counts):
+    for number, entry in read_entries(path, counts):
         if entry.text in entries:
             counts["repeated texts left out"] += 1
         else:
@@ -179,12 +181,12 @@ def write_pool(path: Path, entries: Iterable[PoolEntry], inputs: Iterable[Path] 
     return write_lines(path, (entry.plain() for entry in entries), inputs)
 
 
-def shipped_seeds(kind: PoolKind) -> list[PoolEntry]:
+def load_seeds(kind: PoolKind) -> list[PoolEntry]:
     """Return the seeds that dialoom ships."""
     return read_pool(Path(__file__).parent / "seeds" / f"{kind}.jsonl")
 
 
-def _shown(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     if isinstance(value, dict):
         return f"holds an object with {', '.join(map(repr, value)) or 'nothing'}"[:120]
     return f"holds {type(value).__name__} {json.dumps(value, ensure_ascii=False)[:40]}"
@@ -221,9 +223,9 @@ def read_personas(path: Path, repairs: Repairs | None = None) -> list[Persona]:
     """
     lines: dict[str, int] = {}
     personas: list[Persona] = []
-    with advising_study(path, "profile", "personality"):
-        for number, value in values_of(path, Repairs() if repairs is None else repairs):
-            persona = _persona(value, path, number)
+    with add_study_advice(path, "profile", "personality"):
+        for number, value in read_json_values(path, Repairs() if repairs is None else repairs):
+            persona = _parse_persona(value, path, number)
             check_id(persona.id, lines, path, number)
             personas.append(persona)
     if not personas:
@@ -246,7 +248,7 @@ def write_personas(path: Path, personas: Iterable[Persona], inputs: Iterable[Pat
     return write_lines(path, (persona.model_dump() for persona in personas), inputs)
 
 
-def combined(
+def combine(
     profiles: Sequence[PoolEntry], personalities: Sequence[PoolEntry], count: int, seed: int
 ) -> Iterator[Persona]:
     """Yield random pairs of a profile and a personality, without repeating a pair.
@@ -271,7 +273,7 @@ def combined(
         yield Persona.of(profiles[first].text, personalities[second].text)
 
 
-def _persona(value: Any, path: Path, number: int) -> Persona:
+def _parse_persona(value: Any, path: Path, number: int) -> Persona:
     if not isinstance(value, dict):
         raise DataError(
             path, f"holds {type(value).__name__}; each line must be an object with profile and personality", number

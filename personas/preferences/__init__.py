@@ -18,14 +18,14 @@ from .pairs import (
     TalkTurn,
     Text,
     Validity,
+    build_common_columns,
+    build_row,
     read_chats,
     read_drafts,
     read_rated,
     read_tellers,
     read_topics,
-    row_of,
     sample_pairs,
-    texts_of,
 )
 
 __all__ = [
@@ -46,12 +46,12 @@ __all__ = [
     "TalkTurn",
     "Text",
     "Validity",
+    "build_common_columns",
+    "build_row",
     "read_chats",
     "read_drafts",
     "read_rated",
     "read_tellers",
     "read_topics",
-    "row_of",
     "sample_pairs",
-    "texts_of",
 ]

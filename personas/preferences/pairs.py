@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from dialoom.grouping import group_pairs
 from dialoom.inputs import DataError, Frozen, Model, Record, parse_json, read_text, validate_model
 from dialoom.personas.pools import content_id
-from dialoom.personas.rows import advising_study
+from dialoom.personas.rows import add_study_advice
 from dialoom.text import to_well_formed_value
 
 Form = Literal["explicit", "choice", "persona"]
@@ -61,17 +61,21 @@ class PreferencePair(Frozen):
         return f"{self.topic}-{self.index}"
 
 
-CHOICE_TALK = ("query", "assistant_options", "user_selection", "assistant_acknowledgment")
+CHOICE_TALK_KEYS = ("query", "assistant_options", "user_selection", "assistant_acknowledgment")
 """The keys of the messages in the talk of a choice. The user and the assistant speak in turn; the user begins."""
 
 
-def row_of(pair: PreferencePair) -> dict[str, Any]:
+def build_row(pair: PreferencePair) -> dict[str, Any]:
     """Return the pair as a row of the release's file for its form."""
     contents = [line.content for line in pair.talk]
-    row = texts_of(pair)
+    row = build_common_columns(pair)
     if pair.form == "choice":
         options = {"options": list(pair.choices), "aligned_op": pair.choices[0]} if pair.choices else {}
-        row |= {"implicit_query": contents[0], **options, "conversation": dict(zip(CHOICE_TALK, contents, strict=True))}
+        row |= {
+            "implicit_query": contents[0],
+            **options,
+            "conversation": dict(zip(CHOICE_TALK_KEYS, contents, strict=True)),
+        }
     elif pair.form == "persona":
         turns = [dict(zip(_SPEAKERS, turn, strict=True)) for turn in zip(contents[::2], contents[1::2], strict=True)]
         persona = {"persona": pair.persona} if pair.persona else {}
@@ -79,7 +83,7 @@ def row_of(pair: PreferencePair) -> dict[str, Any]:
     return row
 
 
-def texts_of(pair: PreferencePair) -> dict[str, Any]:
+def build_common_columns(pair: PreferencePair) -> dict[str, Any]:
     """Return the texts that the rows of a pair contain in every file."""
     return {"preference": pair.preference, "question": pair.question, "explanation": pair.explanation}
 
@@ -122,7 +126,7 @@ def read_models(path: Path, type_: type[Model], *, once: str = "") -> list[Model
     return found
 
 
-def text_of(path: Path, place: str, row: dict[str, Any], key: str, default: str | None = None) -> str:
+def get_text(path: Path, place: str, row: dict[str, Any], key: str, default: str | None = None) -> str:
     """Return the string that a row has under a key, without surrounding spaces.
 
     Raises:
@@ -142,7 +146,7 @@ FOLDERS: dict[Form, str] = {
 }
 OPTIONS_FOLDER = "mcq_options"
 _SPEAKERS = ("user", "assistant")
-OPTIONS = 4
+OPTION_COUNT = 4
 
 
 def sample_pairs() -> PreferencePairs:
@@ -167,7 +171,7 @@ class PreferencePairs:
         if not path.exists():
             raise DataError(path, "there is no such folder or file")
         if self.path.is_file():
-            self._own = _by_topic(self.path)
+            self._own = _read_by_topic(self.path)
         elif not (self.path / FOLDERS["explicit"]).is_dir():
             raise DataError(path, f"has no folder {FOLDERS['explicit']}; give PrefEval's benchmark_dataset, or a file")
 
@@ -198,19 +202,19 @@ class PreferencePairs:
         path, rows = self._rows(topic, FOLDERS[form])
         options = self._options(topic, len(rows)) if with_options else [()] * len(rows)
         first, explicit = self._rows_of(topic, FOLDERS["explicit"], len(rows))
-        conflicts = [text_of(first, f"row {at}", row, "conflicting_preference", "") for at, row in enumerate(explicit)]
+        conflicts = [get_text(first, f"row {at}", row, "conflicting_preference", "") for at, row in enumerate(explicit)]
         for index, row in enumerate(rows):
             place, listed = f"row {index}", row.get("options") if form == "choice" else None
             yield PreferencePair(
                 topic=topic,
                 index=index,
                 form=form,
-                preference=text_of(path, place, row, "preference"),
-                question=text_of(path, place, row, "question"),
-                explanation=text_of(path, place, row, "explanation", ""),
-                talk=_talk(path, place, row, form),
+                preference=get_text(path, place, row, "preference"),
+                question=get_text(path, place, row, "question"),
+                explanation=get_text(path, place, row, "explanation", ""),
+                talk=_parse_talk(path, place, row, form),
                 choices=tuple(listed) if isinstance(listed, list) and all(map(_is_text, listed)) else (),
-                persona=text_of(path, place, row, "persona", "") if form == "persona" else "",
+                persona=get_text(path, place, row, "persona", "") if form == "persona" else "",
                 options=options[index],
                 conflicting=conflicts[index],
             )
@@ -234,14 +238,14 @@ class PreferencePairs:
         found = []
         for index, row in enumerate(rows):
             options = row.get("classification_task_options")
-            if not isinstance(options, list) or len(options) != OPTIONS or not all(map(_is_text, options)):
+            if not isinstance(options, list) or len(options) != OPTION_COUNT or not all(map(_is_text, options)):
                 what = f"{len(options)} options" if isinstance(options, list) else f"{options!r:.60}"
                 raise DataError(path, f"row {index}: 'classification_task_options' are {what}; they must be four texts")
             found.append(tuple(option.strip() for option in options))
         return found
 
 
-def _talk(path: Path, place: str, row: dict[str, Any], form: Form) -> tuple[ChatLine, ...]:
+def _parse_talk(path: Path, place: str, row: dict[str, Any], form: Form) -> tuple[ChatLine, ...]:
     """Return the conversation that states p: the two turns of a choice, or a persona's talk."""
     if form == "explicit":
         return ()
@@ -249,21 +253,21 @@ def _talk(path: Path, place: str, row: dict[str, Any], form: Form) -> tuple[Chat
     if not isinstance(talk, dict) or not talk:
         raise DataError(path, f"{place}: 'conversation' is {talk!r:.60}; it must be an object for the form {form}")
     if form == "choice":
-        lines = [(_SPEAKERS[at % 2], text_of(path, place, talk, key)) for at, key in enumerate(CHOICE_TALK)]
+        lines = [(_SPEAKERS[at % 2], get_text(path, place, talk, key)) for at, key in enumerate(CHOICE_TALK_KEYS)]
     else:
         lines = []
         for number in range(len(talk)):
             turn = talk.get(str(number))
             if not isinstance(turn, dict):
                 raise DataError(path, f"{place}: 'conversation' has no turn {str(number)!r}; turns count from '0'")
-            lines += [(speaker, text_of(path, f"{place}, turn {number}", turn, speaker)) for speaker in _SPEAKERS]
+            lines += [(speaker, get_text(path, f"{place}, turn {number}", turn, speaker)) for speaker in _SPEAKERS]
     return tuple(ChatLine.model_validate({"speaker": speaker, "content": content}) for speaker, content in lines)
 
 
 @lru_cache(maxsize=2)
-def _by_topic(path: Path) -> dict[str, list[dict[str, Any]]]:
+def _read_by_topic(path: Path) -> dict[str, list[dict[str, Any]]]:
     rows = enumerate(read_rows(path))
-    by_topic = group_pairs((text_of(path, f"row {number}", row, "topic"), row) for number, row in rows)
+    by_topic = group_pairs((get_text(path, f"row {number}", row, "topic"), row) for number, row in rows)
     if not by_topic:
         raise DataError(path, "contains no pairs")
     return by_topic
@@ -277,13 +281,13 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Validity = Literal["valid", "contradicts", "fits", "lacks_facts"]
 
 
-def _different(texts: tuple[str, ...]) -> tuple[str, ...]:
+def _check_distinct(texts: tuple[str, ...]) -> tuple[str, ...]:
     if len({text.casefold() for text in texts}) < len(texts):
         raise ValueError("the options must differ")
     return texts
 
 
-FourTexts = Annotated[tuple[Text, ...], Field(min_length=4, max_length=4), AfterValidator(_different)]
+FourTexts = Annotated[tuple[Text, ...], Field(min_length=4, max_length=4), AfterValidator(_check_distinct)]
 
 
 class PairRating(Frozen):
@@ -377,7 +381,7 @@ class Draft(Record):
         """Return the pair in a form, which must exist already."""
         talk: tuple[str, ...] = ()
         if form == "choice" and self.choice_conversation is not None:
-            talk = tuple(getattr(self.choice_conversation, key) for key in CHOICE_TALK)
+            talk = tuple(getattr(self.choice_conversation, key) for key in CHOICE_TALK_KEYS)
         elif form == "persona":
             talk = tuple(text for turn in self.persona_conversation or () for text in (turn.user, turn.assistant))
         return PreferencePair(
@@ -451,7 +455,7 @@ def read_tellers(path: Path | None = None) -> list[str]:
         DataError: If the file or a row is invalid, or a persona occurs twice.
     """
     path = path or SHIPPED_TELLERS
-    with advising_study(path, "persona"):
+    with add_study_advice(path, "persona"):
         return [each.persona for each in read_models(path, Teller, once="persona")]
 
 
@@ -487,4 +491,4 @@ def _utterances(path: Path, number: int, row: dict[str, Any]) -> Iterator[ChatLi
         if not isinstance(message, dict) or message.get("role") != expected:
             found = message.get("role") if isinstance(message, dict) else message
             raise DataError(path, f"chat {number}, message {place}: {found!r:.60}, but the {expected} must speak here")
-        yield ChatLine(speaker=expected, content=text_of(path, f"chat {number}, message {place}", message, "content"))
+        yield ChatLine(speaker=expected, content=get_text(path, f"chat {number}, message {place}", message, "content"))

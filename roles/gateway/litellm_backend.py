@@ -323,7 +323,10 @@ class EmbeddingBackend:
 
     async def _embed(self, request: Request, exchange: Exchange) -> Completion:
         """Send a request and return the embeddings as a reply."""
-        from dialoom.personas.similarity import packed, unit  # imported here, as few runs use embeddings
+        from dialoom.personas.similarity import (  # imported here, as few runs use embeddings
+            encode_vector,
+            normalize_vector,
+        )
 
         texts = [message["content"] for message in request.messages]
         try:
@@ -343,7 +346,7 @@ class EmbeddingBackend:
             raise classify_error(error, self.model, request, exchange.response_text) from None
         try:
             vectors = {each["index"]: each["embedding"] for each in response.data}
-            sizes = {unit(vector).size for vector in vectors.values()}
+            sizes = {normalize_vector(vector).size for vector in vectors.values()}
         except (TypeError, KeyError, ValueError) as error:
             raise PermanentProviderError(f"{self.model}: the response contains no embeddings ({error})") from error
         if len(vectors) != len(texts) or len(sizes) > 1:
@@ -355,7 +358,7 @@ class EmbeddingBackend:
         if cost and describe_model_mismatch(getattr(response, "model", None), self.model) is not None:
             cost = None  # it is the price of the other model
         return Completion(
-            text=json.dumps({"vectors": [packed(vectors[index]) for index in sorted(vectors)]}),
+            text=json.dumps({"vectors": [encode_vector(vectors[index]) for index in sorted(vectors)]}),
             input_tokens=input_tokens,
             output_tokens=0,
             cost=cost,

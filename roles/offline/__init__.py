@@ -28,12 +28,12 @@ from .understudy import (
     SpokenLine,
     ToolTurn,
     UnderstudyError,
-    cast,
+    find_understudy,
     plays,
     read_request,
     understudy,
 )
-from .words import Words, heard, joined, noting_the_unsaid, tidy
+from .words import Words, collect_missing_texts, heard, joined, tidy
 
 SCRIPTED: frozenset[str] = frozenset({"attentive", "generic"})
 """Models whose replies come from the understudy registered for the role."""
@@ -97,10 +97,12 @@ def play(
     if model == "placeholder":
         draws = request.draws()
         return ToolTurn(
-            placeholder_instance(reply_type, request, draws) if reply_type else placeholder_text(request, draws)
+            draw_placeholder_instance(reply_type, request, draws)
+            if reply_type
+            else write_placeholder_text(request, draws)
         )
-    with noting_the_unsaid() as unsaid:
-        reply = cast(request)(request, request.draws())
+    with collect_missing_texts() as unsaid:
+        reply = find_understudy(request)(request, request.draws())
     text = json.dumps(reply, ensure_ascii=False) if isinstance(reply, Mapping) else reply
     turn = ToolTurn(text) if isinstance(text, str) else text
     if not turn.words.strip() and not turn.calls:
@@ -114,20 +116,20 @@ _MARKER = re.compile(r"\b(?:word|write|say)\b[^.\n]{0,20}?\b([A-Z]{3,})\b")
 _FIELD = re.compile(r"^\W*\w+(?: \w+)?: (?=.*\w)")
 """The name of a field at the beginning of a line."""
 
-_LAST_TURN = 3
+_MAX_USER_TURNS = 3
 """Number of a user's messages after which the user ends the conversation, if the prompt defines an end marker."""
 
-_REPLIES = 6
+_REPLY_COUNT = 6
 """Number of different replies, so that an assistant does not repeat itself in a conversation of usual length."""
 
-_REASONS = ("explanation", "reason")
+_REASON_FIELDS = ("explanation", "reason")
 """Names of the fields in which a judge states its reason; a placeholder states in these fields that it has none."""
 
-_LONGEST = 80
-_TRIES = 50
+_MAX_TEXT_CHARACTERS = 80
+_MAX_TRIES = 50
 
 
-def placeholder_text(request: MarkedRequest, draws: Draws) -> str:
+def write_placeholder_text(request: MarkedRequest, draws: Draws) -> str:
     """Return the next message of a role without an understudy.
 
     Args:
@@ -135,21 +137,21 @@ def placeholder_text(request: MarkedRequest, draws: Draws) -> str:
         draws: Draws seeded by the whole request.
     """
     own = len(request.said_by("user" if request.role == "user" else "assistant"))
-    texts = _texts(request)
+    texts = _extract_texts(request)
     if request.role == "user":  # a user speaks about the task, not about their own description
-        texts = _texts(request, "task") or texts
+        texts = _extract_texts(request, "task") or texts
     about = "".join(texts[own : own + 1])  # a different part in each turn
     slots = {"about": about}
     if request.role != "user":
-        return _WORDS.say(f"other.reply.{own % _REPLIES}" if request.lines else "other.opening", draws, slots)
+        return _WORDS.say(f"other.reply.{own % _REPLY_COUNT}" if request.lines else "other.opening", draws, slots)
     if not own:
         return _WORDS.say("user.opening", draws, {"about": about or "a question"})
-    if own >= _LAST_TURN and (found := list(dict.fromkeys(_MARKER.findall(request.system)))):
+    if own >= _MAX_USER_TURNS and (found := list(dict.fromkeys(_MARKER.findall(request.system)))):
         return _WORDS.say("user.last", draws, {"marker": found[0] if len(found) == 1 else draws.pick(found)})
     return _WORDS.say("user.next" if about else f"user.more.{own % 4}", draws, slots)
 
 
-def placeholder_instance(type_: type[BaseModel], request: MarkedRequest, draws: Draws) -> str:
+def draw_placeholder_instance(type_: type[BaseModel], request: MarkedRequest, draws: Draws) -> str:
     """Return a valid instance of a reply type as JSON.
 
     Args:
@@ -162,16 +164,16 @@ def placeholder_instance(type_: type[BaseModel], request: MarkedRequest, draws: 
     """
     schema = type_.model_json_schema()
     problem = ""
-    for number in range(_TRIES):
-        value = _value(schema, schema.get("$defs", {}), request, draws.fork("instance", number), number)
+    for number in range(_MAX_TRIES):
+        value = _draw_value(schema, schema.get("$defs", {}), request, draws.fork("instance", number), number)
         try:
             return type_.model_validate(value).model_dump_json()
         except ValidationError as error:
             problem = str(error.errors()[0]["msg"])
-    raise ValueError(f"no instance of {type_.__name__} was found in {_TRIES} draws: {problem}")
+    raise ValueError(f"no instance of {type_.__name__} was found in {_MAX_TRIES} draws: {problem}")
 
 
-def _value(
+def _draw_value(
     schema: Mapping[str, Any],
     known: Mapping[str, Any],
     request: MarkedRequest,
@@ -181,13 +183,13 @@ def _value(
 ) -> Any:
     """Return a value that a JSON schema allows, for a field with this name."""
     if "$ref" in schema:
-        return _value(known[schema["$ref"].rpartition("/")[2]], known, request, draws, tries, name)
+        return _draw_value(known[schema["$ref"].rpartition("/")[2]], known, request, draws, tries, name)
     if "const" in schema:
         return schema["const"]
     if "enum" in schema:
         return draws.pick(schema["enum"])
     if "anyOf" in schema:
-        return _value(draws.pick(schema["anyOf"]), known, request, draws, tries, name)
+        return _draw_value(draws.pick(schema["anyOf"]), known, request, draws, tries, name)
     match schema.get("type"):
         case "boolean":
             return draws.chance(0.5)
@@ -201,19 +203,23 @@ def _value(
             fewest = schema.get("minItems", 0)
             count = draws.number(fewest, max(fewest, min(schema.get("maxItems", fewest + 2), fewest + 2)))
             items = schema.get("items", {"type": "string"})
-            return [_value(items, known, request, draws.fork(number), tries) for number in range(count)]
+            return [_draw_value(items, known, request, draws.fork(number), tries) for number in range(count)]
         case "object":
             fields = schema.get("properties", {})
-            return {name: _value(each, known, request, draws.fork(name), tries, name) for name, each in fields.items()}
+            return {
+                name: _draw_value(each, known, request, draws.fork(name), tries, name) for name, each in fields.items()
+            }
         case "null":
             return None
-    text = _WORDS.say("reason", draws, {}) if name in _REASONS else draws.pick(_texts(request) or ["text"])
+    text = (
+        _WORDS.say("reason", draws, {}) if name in _REASON_FIELDS else draws.pick(_extract_texts(request) or ["text"])
+    )
     if tries:  # a validator may require distinct texts
         text += f" ({draws.number(1, 999)})"
-    return text[: schema.get("maxLength", _LONGEST)].ljust(schema.get("minLength", 0), ".")
+    return text[: schema.get("maxLength", _MAX_TEXT_CHARACTERS)].ljust(schema.get("minLength", 0), ".")
 
 
-def _texts(request: MarkedRequest, tag: str | None = None) -> list[str]:
+def _extract_texts(request: MarkedRequest, tag: str | None = None) -> list[str]:
     """Return the distinct lines of the prompt's marked parts, or of the parts with a given tag, without field names."""
     shown = sorted(request.shown, key=lambda part: part.tag != "task")
     parts = [part.body for part in shown if part.tag not in ("conversation", "instruction") and tag in (None, part.tag)]
@@ -221,5 +227,8 @@ def _texts(request: MarkedRequest, tag: str | None = None) -> list[str]:
     plain = (
         " ".join(re.sub(r"[{}\[\]<>|]", " ", line).split()).rstrip(".") for line in lines if re.search(r"\w", line)
     )
-    short = (each if len(each) <= _LONGEST else each[:_LONGEST].rsplit(" ", 1)[0] + " ..." for each in plain)
+    short = (
+        each if len(each) <= _MAX_TEXT_CHARACTERS else each[:_MAX_TEXT_CHARACTERS].rsplit(" ", 1)[0] + " ..."
+        for each in plain
+    )
     return list(dict.fromkeys(short))

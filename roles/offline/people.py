@@ -27,16 +27,16 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .understudy import Draws, MarkedRequest, Part, sentences, understudy, values_of
+from .understudy import Draws, MarkedRequest, Part, sentences, split_values, understudy
 from .words import Words, heard, joined, say, third_person
 
 _LIVES, _CHARACTERS, WORDS = (
     Words(Path(__file__).parent / "data" / "people" / f"{name}.toml") for name in ("lives", "characters", "personalens")
 )
-_MOST = 500
+_MAX_TEXTS = 500
 """Maximum number of texts in one answer, because a real model would not write more."""
 
-_SHARED, _TRIES = 3, 20
+_MAX_SHARED_SENTENCES, _MAX_TRIES = 3, 20
 """Maximum number of sentences that two texts of one answer share, and maximum number of tries to find such a text."""
 
 _AGES = (19, 20, 22, 23, *range(24, 62), 64, 66, 68, 70, 72, 75, 77, 79, 81, 84)
@@ -46,7 +46,7 @@ _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve"
 
 _SHE, _HE, _THEY = ("She", "her", "her", False), ("He", "his", "him", False), ("They", "their", "them", True)
 _NEUTRAL = ("This person", "their", "them", False)
-_ANYONE = (_SHE,) * 4 + (_HE,) * 4 + (_THEY, _NEUTRAL)
+_REFERENCE_FORMS = (_SHE,) * 4 + (_HE,) * 4 + (_THEY, _NEUTRAL)
 """Forms of reference to a person: subject, possessive, object, whether verbs are plural; repetitions weight the draw.
 """
 
@@ -54,17 +54,17 @@ _ANYONE = (_SHE,) * 4 + (_HE,) * 4 + (_THEY, _NEUTRAL)
 @understudy("pools", "writer")
 def write_texts(request: MarkedRequest, _draws: Draws) -> dict[str, list[str]]:
     """Answer with `items`: the number of texts in the prompt's input `count`, by default one."""
-    number = min(request.inputs.get("count", 1), _MOST)
+    number = min(request.inputs.get("count", 1), _MAX_TEXTS)
     is_character = request.prompt == "pools/personalities"
-    compose = _character if is_character else _life
+    compose = _compose_personality if is_character else _compose_profile
     draws = request.draws(kind="personality" if is_character else "profile")
     items: list[str] = []
     before: list[frozenset[str]] = []
     for place in range(number):
-        for again in range(_TRIES):
+        for again in range(_MAX_TRIES):
             person, templates = compose(draws.fork(place, again))
             words = frozenset(templates)
-            if all(len(words & other) <= _SHARED for other in before):
+            if all(len(words & other) <= _MAX_SHARED_SENTENCES for other in before):
                 break
         before.append(words)
         items.append(person.described(templates))
@@ -101,7 +101,7 @@ class _Person:
 
     def one_of_each(self, topics: Mapping[str, str], most: int) -> list[str]:
         """Return compatible sentences of different topics in random order, up to a maximum."""
-        each = (self.fitting(_facts(topics[topic])) for topic in self.draws.shuffled(tuple(topics)))
+        each = (self.fitting(_parse_facts(topics[topic])) for topic in self.draws.shuffled(tuple(topics)))
         return list(islice(chain.from_iterable(each), most))
 
     def described(self, templates: Iterable[str]) -> str:
@@ -128,23 +128,23 @@ class _Person:
         return word
 
 
-def _life(draws: Draws) -> tuple[_Person, list[str]]:
-    person = _Person(draws, draws.pick(_ANYONE))
+def _compose_profile(draws: Draws) -> tuple[_Person, list[str]]:
+    person = _Person(draws, draws.pick(_REFERENCE_FORMS))
     age = draws.pick(_AGES)
     person.marks |= {mark for mark, (low, high) in _LIVES.get("ages").items() if low <= age <= high}
-    homes = person.fitting(_facts(_LIVES.get("homes")))
+    homes = person.fitting(_parse_facts(_LIVES.get("homes")))
     texts = [f"{{S}} [be] {age} and [live] in {home} in {{town}}." for home in homes]
     if age <= 23 and draws.chance(0.6):
         person.marks.add("student")
-        texts += [f"{{S}} [study] {study}." for study in person.fitting(_facts(_LIVES.get("studies")))]
+        texts += [f"{{S}} [study] {study}." for study in person.fitting(_parse_facts(_LIVES.get("studies")))]
     else:
-        jobs, frames = _facts(_LIVES.get("jobs")), _facts(_LIVES.get("job_frames"))
+        jobs, frames = _parse_facts(_LIVES.get("jobs")), _parse_facts(_LIVES.get("job_frames"))
         texts += [frame.replace("{job}", job) for job in person.fitting(jobs) for frame in person.fitting(frames)]
-    texts += person.fitting(_facts(_LIVES.get("households")))
+    texts += person.fitting(_parse_facts(_LIVES.get("households")))
     return person, texts + person.one_of_each(_LIVES.get("topics"), draws.number(8, 10) - len(texts))
 
 
-def _character(draws: Draws) -> tuple[_Person, list[str]]:
+def _compose_personality(draws: Draws) -> tuple[_Person, list[str]]:
     person = _Person(draws, _THEY)  # a personality is combined with people of any gender
     # The first sentence must name its subject, to which "their" and "them" refer.
     traits = person.one_of_each(_CHARACTERS.table, draws.number(8, 10))
@@ -153,7 +153,7 @@ def _character(draws: Draws) -> tuple[_Person, list[str]]:
 
 
 @cache
-def _facts(text: str) -> tuple[_Fact, ...]:
+def _parse_facts(text: str) -> tuple[_Fact, ...]:
     lines = (line.partition(" | ") for line in text.strip().splitlines())
     return tuple(
         _Fact(text.strip(), *({mark[1:] for mark in marks.split() if mark[0] == sign} for sign in "+-?"))
@@ -164,14 +164,14 @@ def _facts(text: str) -> tuple[_Fact, ...]:
 @understudy("personalens_people", "writer")
 def write(request: MarkedRequest, draws: Draws) -> Mapping[str, Any] | str:
     """Answer in the form that the instruction asks for, or with a summary."""
-    return _WRITERS.get(request.reply_key, _interests)(request, draws)
+    return _WRITERS.get(request.reply_key, _write_interests)(request, draws)
 
 
 @understudy("personalens_people", "judge")
 def judge(request: MarkedRequest, _draws: Draws) -> dict[str, list[Any]]:
     """Answer with the contradictions, or the passages that do not fit the person."""
     if "summary" in request:
-        own = {joined(values_of(value)).lower() for value in request.fields("preferences").values()}
+        own = {joined(split_values(value)).lower() for value in request.fields("preferences").values()}
         told = (
             (each, heard(WORDS.get("summary.told"), each)) for each in dict.fromkeys(sentences(request.part("summary")))
         )
@@ -186,80 +186,80 @@ def judge(request: MarkedRequest, _draws: Draws) -> dict[str, list[Any]]:
             }
             for part in request.parts("preferences")
             for name, value in part.fields.items()
-            for against in _ruled_out(demographics)
+            for against in _find_contradictions(demographics)
             if against["words"] in value
         ]
     }
 
 
-def _ruled_out(demographics: Mapping[str, str]) -> list[Mapping[str, Any]]:
+def _find_contradictions(demographics: Mapping[str, str]) -> list[Mapping[str, Any]]:
     """Return the attributes that would contradict these demographics."""
     return [each for each in WORDS.get("contradictions") if re.search(each["value"], demographics.get(each["key"], ""))]
 
 
-def _interests(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
+def _write_interests(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
     """Return three random domains, and each other domain with probability 0.72."""
-    names = [_name(part) for part in request.parts("domain")]
+    names = [_get_name(part) for part in request.parts("domain")]
     first = draws.shuffled(names)[:3]
     return {"domains": [name for name in names if name in first or draws.chance(0.72)]}
 
 
-def _preferences(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
-    options = {part.attributes.get("of", ""): values_of(part.body) for part in request.parts("values")}
-    fault, found = _fault(request, draws, 40), []
+def _write_preferences(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
+    options = {part.attributes.get("of", ""): split_values(part.body) for part in request.parts("values")}
+    fault, found = _draw_fault(request, draws, 40), []
     for part in request.parts("preference"):
         is_listed = part.attributes.get("from") == "list"
         count = draws.number(1, 3) if part.attributes.get("takes") == "several" else 1
-        values = draws.shuffled(options.get(_name(part), []) if is_listed else _free(part))[:count]
+        values = draws.shuffled(options.get(_get_name(part), []) if is_listed else _find_free_values(part))[:count]
         if fault == 0 and is_listed:
             values, fault = [WORDS.get("preferences.unlisted")], None
-        elif fault == 1 and not is_listed and (against := _ruled_out(request.fields("demographics"))):
+        elif fault == 1 and not is_listed and (against := _find_contradictions(request.fields("demographics"))):
             values, fault = [draws.pick(against)["words"]], None
-        found.append({"name": _name(part), "values": values})
+        found.append({"name": _get_name(part), "values": values})
     return {"preferences": found}
 
 
-def _free(preference: Part) -> Sequence[str]:
+def _find_free_values(preference: Part) -> Sequence[str]:
     """Return values for a preference without a list of values, chosen by its name or else by its description."""
-    about, banks = (_name(preference), preference.body), WORDS.get("free")
+    about, banks = (_get_name(preference), preference.body), WORDS.get("free")
     fitting = (bank["words"] for text in about for bank in banks if re.search(bank["cue"], text, re.IGNORECASE))
     found: Sequence[str] = next(fitting, WORDS.get("preferences.any"))
     return found
 
 
-def _summary(request: MarkedRequest, draws: Draws) -> str:
+def _write_summary(request: MarkedRequest, draws: Draws) -> str:
     """Return a summary with every preference worded as in the request."""
     preferences = [
-        {"name": name, "value": joined(values_of(value))} for name, value in request.fields("preferences").items()
+        {"name": name, "value": joined(split_values(value))} for name, value in request.fields("preferences").items()
     ]
-    if _fault(request, draws, 20) == 0 and preferences:
+    if _draw_fault(request, draws, 20) == 0 and preferences:
         preferences.append({**preferences[0], "value": draws.pick(WORDS.get("summary.foreign"))})
     wordings = [WORDS.say("summary.told", draws.fork(place), slots) for place, slots in enumerate(preferences)]
-    slots = {"domain": "".join(map(_name, request.parts("domain")[:1])).lower()}
+    slots = {"domain": "".join(map(_get_name, request.parts("domain")[:1])).lower()}
     return " ".join([WORDS.say("summary.opening", draws, slots), *wordings, WORDS.say("summary.ending", draws)])
 
 
-def _tasks(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
+def _write_tasks(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
     """Return tasks of one domain; if several domains are given, return tasks that combine two or three of them.
 
     No two tasks have the same goal.
     """
-    domains, count = list(map(_name, request.parts("domain"))), request.inputs.get("count", 1)
-    drawn = (_task(request, draws.fork(at), domains) for at in range(_MOST))
+    domains, count = list(map(_get_name, request.parts("domain"))), request.inputs.get("count", 1)
+    drawn = (_draw_task(request, draws.fork(at), domains) for at in range(_MAX_TEXTS))
     by_goal: dict[str, dict[str, Any]] = {}
     while len(by_goal) < count and (task := next(drawn, None)) is not None:
         by_goal.setdefault(task["goal"], task)
     made = list(by_goal.values())
-    if _fault(request, draws, 10) == 0 and made:
+    if _draw_fault(request, draws, 10) == 0 and made:
         made[0]["preferences"].append(WORDS.get("tasks.foreign"))
     return {"tasks": made}
 
 
-def _task(request: MarkedRequest, draws: Draws, domains: Sequence[str]) -> dict[str, Any]:
+def _draw_task(request: MarkedRequest, draws: Draws, domains: Sequence[str]) -> dict[str, Any]:
     about = draws.shuffled(domains)[: draws.number(2, 3)]
     chosen: list[str] = []
     for domain in about:
-        own = [_name(part) for part in request.parts("preference") if part.attributes.get("domain") == domain]
+        own = [_get_name(part) for part in request.parts("preference") if part.attributes.get("domain") == domain]
         chosen += draws.shuffled(own)[: 1 if len(about) > 1 else draws.number(2, 3)]
     slots = {key: draws.pick(WORDS.get(f"tasks.{key}")) for key in ("occasion", "again")}
     slots |= {"domain": joined(about).lower(), "preference": joined(chosen).lower()}
@@ -268,26 +268,26 @@ def _task(request: MarkedRequest, draws: Draws, domains: Sequence[str]) -> dict[
     return {**texts, "domains": about, "preferences": chosen}
 
 
-def _situation(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
+def _write_situation(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
     made = {key: draws.pick(words) for key, words in WORDS.get("situation").items()}
     country = request.fields("demographics").get("reside_country")
     return made | ({"location": f"{made['location']}, {country}"} if country else {})
 
 
-def _fault(request: MarkedRequest, draws: Draws, among: int) -> int | None:
+def _draw_fault(request: MarkedRequest, draws: Draws, among: int) -> int | None:
     """Return a number below `among`, which selects a scripted fault or none; `None` if a fault must be repaired."""
     return None if request.is_repair else draws.fork("fault").number(0, among - 1)
 
 
-def _name(part: Part) -> str:
+def _get_name(part: Part) -> str:
     return part.attributes.get("name", "")
 
 
 _WRITERS: Mapping[str, Callable[[MarkedRequest, Draws], Mapping[str, Any] | str]] = {
-    "": _summary,
-    "preferences": _preferences,
-    "tasks": _tasks,
-    "location": _situation,
+    "": _write_summary,
+    "preferences": _write_preferences,
+    "tasks": _write_tasks,
+    "location": _write_situation,
 }
 
 
@@ -295,7 +295,7 @@ _SELF = re.compile(r"\b(?:i am|i'm|i have|my)\b", re.IGNORECASE)
 _POLITE = re.compile(r"\b(?:please|thanks|thank you)\b", re.IGNORECASE)
 _OBJECTS = re.compile(r"^no\b|\b(?:that is not|that's not|i said|not what i)\b", re.IGNORECASE)
 _THREE_WORDS = re.compile(r"\w+\W+\w+\W+\w+")
-_SHORT = 8
+_MAX_AVERAGE_WORDS = 8
 
 
 @understudy("transcript_people", "analyst")
@@ -304,26 +304,26 @@ def infer(request: MarkedRequest, _draws: Draws) -> dict[str, Any]:
     lines = request.said_by("user")
     texts = [part for line in lines for each in line.splitlines() for part in sentences(each)]
     return {
-        "person": _statement("You say of yourself: {}", _first(_SELF, texts), request.model),
-        "goal": _statement("You want what you ask for: {}", _first(_THREE_WORDS, texts), request.model),
-        "traits": [_statement(trait, shown, request.model) for trait, shown in _traits(lines, texts)],
+        "person": _build_statement("You say of yourself: {}", _find_first(_SELF, texts), request.model),
+        "goal": _build_statement("You want what you ask for: {}", _find_first(_THREE_WORDS, texts), request.model),
+        "traits": [_build_statement(trait, shown, request.model) for trait, shown in _find_traits(lines, texts)],
     }
 
 
-def _traits(lines: Sequence[str], texts: Sequence[str]) -> Iterator[tuple[str, str]]:
-    if shown := _first(_POLITE, texts):
+def _find_traits(lines: Sequence[str], texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    if shown := _find_first(_POLITE, texts):
         yield "is polite", shown
-    if shown := _first(_OBJECTS, texts):
+    if shown := _find_first(_OBJECTS, texts):
         yield "objects to what is wrong", shown
-    if lines and sum(len(line.split()) for line in lines) <= _SHORT * len(lines):
+    if lines and sum(len(line.split()) for line in lines) <= _MAX_AVERAGE_WORDS * len(lines):
         yield "writes in few words", min(texts, key=len)
 
 
-def _first(pattern: re.Pattern[str], texts: Sequence[str]) -> str:
+def _find_first(pattern: re.Pattern[str], texts: Sequence[str]) -> str:
     return next((sentence for sentence in texts if pattern.search(sentence)), "")
 
 
-def _statement(template: str, shown: str, model: str) -> dict[str, Any]:
+def _build_statement(template: str, shown: str, model: str) -> dict[str, Any]:
     if not shown:
         return {"statement": "", "evidence": []}
     return {"statement": template.format(shown), "evidence": [shown if model == "attentive" else shown.lower()]}

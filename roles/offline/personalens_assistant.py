@@ -29,14 +29,14 @@ from .personalens_user import (
     DomainWords,
     Facet,
     Kind,
-    acts,
-    concerning,
-    domain_named,
-    least_repeating,
-    offers,
-    preferences_in,
-    signal,
-    topic_of_line,
+    choose_least_repetitive,
+    extract_relevant,
+    find_preferences,
+    find_topic,
+    load_domain,
+    load_signal,
+    makes_offer,
+    reports_action,
 )
 from .understudy import Draws, MarkedRequest, sentences, understudy
 from .words import Words, joined, tidy
@@ -45,12 +45,12 @@ _WORDS = Words(FOLDER / "assistant.toml")
 
 
 @understudy("personalens", "assistant")
-def assistant_reply(request: MarkedRequest, draws: Draws) -> str:
+def write_reply(request: MarkedRequest, draws: Draws) -> str:
     """Write the next reply."""
     scene = _Scene(request)
     turns = [_Turn(scene, draws.fork(attempt)) for attempt in range(3)]
     tries = [turn.reply() if request.model == "attentive" else turn.generic_reply() for turn in turns]
-    return least_repeating([tidy(" ".join(parts)) for parts in tries], request.said_by("assistant"))
+    return choose_least_repetitive([tidy(" ".join(parts)) for parts in tries], request.said_by("assistant"))
 
 
 class _Scene:
@@ -61,21 +61,21 @@ class _Scene:
         self.user = request.said_by("user") or [""]
         self.own = request.said_by("assistant")
         self.last, self.reply = self.user[-1], (self.own or [""])[-1]
-        self.personal = bool(signal("personal").search(request.system))
+        self.personal = bool(load_signal("personal").search(request.system))
         self.notes = {
-            domain_named(part.attributes["domain"]).name: part.body
+            load_domain(part.attributes["domain"]).name: part.body
             for part in request.parts("summary")
             if part.attributes.get("domain")
         }
         self.history: list[str] = []  # the matter of each user line
         for line in self.user:
-            self.history.append(topic_of_line(line, self.history[-1] if self.history else ""))
+            self.history.append(find_topic(line, self.history[-1] if self.history else ""))
         if not self.history[-1] and self.notes:
             self.history[-1] = next(iter(self.notes))
         self.lasting = request.lasting_draws(self.user[0])
         tail = (sentences(self.last) or [""])[-1]
         # Whether the last line takes leave.
-        self.closing = len(self.user) > 1 and not tail.endswith("?") and bool(signal("closing").search(tail))
+        self.closing = len(self.user) > 1 and not tail.endswith("?") and bool(load_signal("closing").search(tail))
 
     def about(self, name: str, lines: Sequence[str]) -> list[str]:
         """Return the user's lines about a matter, or the replies to them."""
@@ -96,25 +96,25 @@ class _Turn:
 
     @cached_property
     def domain(self) -> DomainWords:
-        return domain_named(self.scene.history[-1] or "your request")
+        return load_domain(self.scene.history[-1] or "your request")
 
     @cached_property
     def stated(self) -> list[tuple[Facet, str]]:
         """All preferences that the user has stated about the matter."""
-        return preferences_in(self.scene.about(self.domain.name, self.scene.user), self.domain)
+        return find_preferences(self.scene.about(self.domain.name, self.scene.user), self.domain)
 
     @cached_property
     def fresh(self) -> str:
         """The values stated in the last line, to be repeated; empty if none is recognized."""
-        return "; ".join(_in_second_person(value) for _, value in preferences_in([self.scene.last], self.domain))
+        return "; ".join(_to_second_person(value) for _, value in find_preferences([self.scene.last], self.domain))
 
     @cached_property
     def free(self) -> str:
         """A wish in the last line that matches no template and is quoted as it is."""
         if self.fresh or len(self.scene.user) < 2:
             return ""
-        wishes = (part for part in sentences(self.scene.last) if signal("wish").search(part))
-        return next((part for part in wishes if not (part.endswith("?") or signal("reaction").search(part))), "")
+        wishes = (part for part in sentences(self.scene.last) if load_signal("wish").search(part))
+        return next((part for part in wishes if not (part.endswith("?") or load_signal("reaction").search(part))), "")
 
     def say(self, bank: str, **slots: str) -> str:
         kind = self.scene.kind(self.domain)
@@ -125,17 +125,19 @@ class _Turn:
             return self._closing()
         if not self.scene.history[-1]:  # no matter has been named yet
             return [self.say("attentive.clueless")]
-        visits = [concerning(reply, self.domain) for reply in self.scene.about(self.domain.name, self.scene.own)]
-        if any(acts(reply) or offers(reply) for reply in visits):
+        visits = [extract_relevant(reply, self.domain) for reply in self.scene.about(self.domain.name, self.scene.own)]
+        if any(reports_action(reply) or makes_offer(reply) for reply in visits):
             return self._next_reply(visits)
         return self._first_reply(bool(visits))
 
     def _left_behind(self) -> str:
         """Confirm the previous matter if the last line accepts an offer about it and moves on to the current one."""
         scene, before = self.scene, (self.scene.history[-2:-1] or [""])[0]
-        if before in ("", self.domain.name) or not (offers(scene.reply) and signal("accepts").search(scene.last)):
+        if before in ("", self.domain.name) or not (
+            makes_offer(scene.reply) and load_signal("accepts").search(scene.last)
+        ):
             return ""
-        return self.say("attentive.confirm", done=scene.kind(domain_named(before)).done)
+        return self.say("attentive.confirm", done=scene.kind(load_domain(before)).done)
 
     def _first_reply(self, again: bool) -> list[str]:
         noted = self._noted() or self._left_behind() or self.say("attentive.leads")
@@ -148,16 +150,16 @@ class _Turn:
         return [noted, *remembered, self._context(), self.say(f"attentive.{bank}")]
 
     def _next_reply(self, visits: list[str]) -> list[str]:
-        accepted = bool(signal("accepts").search(self.scene.last)) and not self.fresh
-        if (self.fresh or self.free) and acts(visits[-1]):
+        accepted = bool(load_signal("accepts").search(self.scene.last)) and not self.fresh
+        if (self.fresh or self.free) and reports_action(visits[-1]):
             changed = self.say("attentive.changed", told=self.fresh) if self.fresh else self._noted()
             return [changed, self.say("attentive.more")]
-        if any(map(acts, visits)) and not offers(visits[-1]):  # do not announce a completed action again
+        if any(map(reports_action, visits)) and not makes_offer(visits[-1]):  # do not announce a completed action again
             return [self._noted() or self.say("attentive.changed_too"), self.say("attentive.more")]
         parts = [self._noted(), self.say("attentive.confirm")]
         if accepted and self.stated and self.draws.chance(0.5):
             parts.append(
-                self.say("attentive.confirm_with", told="; ".join(_in_second_person(value) for _, value in self.stated))
+                self.say("attentive.confirm_with", told="; ".join(_to_second_person(value) for _, value in self.stated))
             )
         return [*parts, self.say("attentive.more")]
 
@@ -178,7 +180,7 @@ class _Turn:
         return self.say("attentive.ask", ask=self.draws.pick(facets[0 if self.draws.chance(0.6) else -1].ask))
 
     def _remembered(self) -> list[str]:
-        found = quotes(self.scene.notes.get(self.domain.name, ""), self.domain)
+        found = select_quotes(self.scene.notes.get(self.domain.name, ""), self.domain)
         banks = ("attentive.remembers", "attentive.remembers_more")
         return [self.say(bank, quote=quote) for bank, quote in zip(banks, found, strict=False)]
 
@@ -188,7 +190,7 @@ class _Turn:
         country = self.scene.request.fields("demographics").get("reside_country", "")
         slots = {
             "day": day if day.isalpha() else "",
-            "country": country if signal("local").fullmatch(self.domain.name) else "",
+            "country": country if load_signal("local").fullmatch(self.domain.name) else "",
         }
         return "" if self.scene.own else self.say("attentive.context", **slots)
 
@@ -196,8 +198,8 @@ class _Turn:
         names = [name for name in dict.fromkeys(self.scene.history) if name]
         parts = [self.say("attentive.close")]
         if len(names) > 1:
-            parts.append(self.say("attentive.recap_all", all=joined([domain_named(name).thing for name in names])))
-        elif names and not acts(self.scene.reply):
+            parts.append(self.say("attentive.recap_all", all=joined([load_domain(name).thing for name in names])))
+        elif names and not reports_action(self.scene.reply):
             parts.append(self.say("attentive.confirm"))
         elif names and self.draws.chance(0.5):
             parts.append(self.say("attentive.recap"))
@@ -210,7 +212,7 @@ class _Turn:
         if scene.closing:
             return [self.say("generic.close")]
         name = scene.history[0] if scene.lasting.fork("stays").chance(0.35) else scene.history[-1]
-        domain = domain_named(name or "your request")
+        domain = load_domain(name or "your request")
         slots = {"thing": domain.thing, "done": scene.kind(domain).done}
         helps = scene.lasting.fork("helps", domain.name).chance(0.5)
         if turn and helps and (scene.about(domain.name, scene.own) or self.draws.chance(0.4)):
@@ -219,12 +221,12 @@ class _Turn:
         return [lead, self.say("generic.bland", **slots), self.say("generic.tail")]
 
 
-def _in_second_person(value: str) -> str:
+def _to_second_person(value: str) -> str:
     return re.sub(r"\bmy\b", "your", re.sub(r"\bI\b", "you", value))
 
 
 @lru_cache(maxsize=1024)
-def quotes(summary: str, domain: DomainWords) -> tuple[str, ...]:
+def select_quotes(summary: str, domain: DomainWords) -> tuple[str, ...]:
     """Return the sentences of a summary that say most about a person's habits in a domain, at most two, in order."""
     found = [part for part in sentences(summary) if len(part.split()) <= 32]
 
@@ -233,7 +235,7 @@ def quotes(summary: str, domain: DomainWords) -> tuple[str, ...]:
         touched = sum(bool(re.search(cue, part, re.IGNORECASE)) for cue in cues)
         named = min(3, len(re.findall(r"(?<=[\w,;:] )[A-ZÀ-Þ\d]", part)))
         words = len(part.split())
-        return touched + named + bool(signal("habit").search(part)) - words / 15 - 2 * (words < 8)
+        return touched + named + bool(load_signal("habit").search(part)) - words / 15 - 2 * (words < 8)
 
     best = sorted(found, key=weight, reverse=True)[:2]
     if sum(len(part.split()) for part in best) > 44:

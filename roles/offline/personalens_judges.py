@@ -24,32 +24,32 @@ from itertools import pairwise
 from typing import Any
 
 from .personalens_user import (
-    acts,
-    affinities,
-    domain_named,
-    offers,
-    signal,
-    strays,
-    topic_of_line,
-    wishes,
+    find_topic,
+    is_off_topic,
+    list_wishes,
+    load_domain,
+    load_signal,
+    makes_offer,
+    read_affinities,
+    reports_action,
 )
-from .understudy import Draws, MarkedRequest, SpokenLine, mentions_any, plain, quoted, sentences, understudy
+from .understudy import Draws, MarkedRequest, SpokenLine, mentions_any, normalize, quote, sentences, understudy
 from .words import joined
 
 
 @understudy("personalens", "judge")
-def judgement(request: MarkedRequest, _draws: Draws) -> dict[str, Any]:
+def judge(request: MarkedRequest, _draws: Draws) -> dict[str, Any]:
     """Answer with a verdict or a score, and an explanation that quotes the evidence."""
     crude, target = request.model == "generic", request.inputs.get("target", "assistant")
     match request.prompt.rpartition("/judge-")[2]:
         case "personalization":
-            value, why = _personalization(request, crude)
+            value, why = _judge_personalization(request, crude)
         case "naturalness":
-            value, why = _naturalness(request.said_by(target), target, crude)
+            value, why = _judge_naturalness(request.said_by(target), target, crude)
         case "coherence":
-            value, why = _coherence(request, target, crude)
+            value, why = _judge_coherence(request, target, crude)
         case _:
-            value, why = _completion(request, crude)
+            value, why = _judge_completion(request, crude)
     return {"verdict" if isinstance(value, bool) else "score": value, "explanation": why}
 
 
@@ -71,7 +71,7 @@ class _Evidence:
         named = [at for at, line in enumerate(lines) if line.speaker == "user" and mentions_any(line.text, values)]
         by_user = named[0] if named else len(lines)
         replies = [at for at, line in enumerate(lines) if line.speaker == "assistant"]
-        used = [at for at in replies if mentions_any(_stated(lines[at].text), values)]
+        used = [at for at in replies if mentions_any(_extract_statements(lines[at].text), values)]
         what = (
             f"{next((v for v in values if any(mentions_any(lines[at].text, [v]) for at in used)), values[0])} ({name})"
         )
@@ -83,18 +83,18 @@ class _Evidence:
             self.missed.append(what)
 
 
-def _stated(reply: str) -> str:
+def _extract_statements(reply: str) -> str:
     """Return what a reply states or proposes: questions about the user's wishes are left out."""
     return " ".join(part for part in sentences(reply) if not part.endswith("?") or re.match("How about|I'd", part))
 
 
-def _personalization(request: MarkedRequest, crude: bool) -> tuple[int, str]:
+def _judge_personalization(request: MarkedRequest, crude: bool) -> tuple[int, str]:
     if not request.said_by("assistant"):
         return 1, "The assistant has not said anything yet."
-    found, shown = _Evidence(), affinities(request)
+    found, shown = _Evidence(), read_affinities(request)
     talk = "\n".join(line.text for line in request.lines)
     for domain, fields in shown:
-        for at, (_, values) in enumerate(wishes(domain, fields, request.part("task"))):
+        for at, (_, values) in enumerate(list_wishes(domain, fields, request.part("task"))):
             if at < (4 if len(shown) == 1 else 3) or mentions_any(talk, values):
                 found.weigh(domain.name, values, request.lines)
     used = [*found.anticipated, *found.taken_up]
@@ -108,7 +108,7 @@ def _personalization(request: MarkedRequest, crude: bool) -> tuple[int, str]:
         gap = joined([*found.passed_over, *found.missed][:2])
         return 1, f"{'Only ' + used[0] if used else 'Nothing'} is particular to this person; {gap} played no part."
     share = len(found.anticipated) / found.total
-    moment = _moment(request)
+    moment = _find_moment(request)
     suits = f", and it suits the moment ({moment})" if moment else ""
     if share >= 0.5 and len(found.anticipated) > 1 and (moment or share >= 0.75):
         score, why = 4, f"It brings up {joined(found.anticipated[:3])} before the user says so{suits}."
@@ -119,14 +119,14 @@ def _personalization(request: MarkedRequest, crude: bool) -> tuple[int, str]:
     else:
         gap = f": {found.missed[0]} could have been recalled" if found.missed else ""
         score, why = 2, f"It takes up {joined(used[:3])}, but anticipates too little{gap}."
-    corrected = next((line for line in request.said_by("user")[1:] if signal("corrects").search(line)), "")
+    corrected = next((line for line in request.said_by("user")[1:] if load_signal("corrects").search(line)), "")
     if corrected or len(found.passed_over) > len(used):
-        flaw = f"the user had to correct it: {quoted(corrected, 8)}" if corrected else "most was said and passed over"
+        flaw = f"the user had to correct it: {quote(corrected, 8)}" if corrected else "most was said and passed over"
         return max(1, score - 1), f"{why} But {flaw}."
     return score, why
 
 
-def _moment(request: MarkedRequest) -> str:
+def _find_moment(request: MarkedRequest) -> str:
     """Return the detail of the situation or person that only the assistant mentions; empty if there is none."""
     by_assistant, by_user = (" ".join(request.said_by(speaker)) for speaker in ("assistant", "user"))
     situation, about = request.fields("situation"), request.fields("demographics")
@@ -135,17 +135,17 @@ def _moment(request: MarkedRequest) -> str:
     return next((value for value in named if not mentions_any(by_user, [value])), "")
 
 
-def _by_matter(request: MarkedRequest) -> dict[str, list[SpokenLine]]:
+def _group_by_matter(request: MarkedRequest) -> dict[str, list[SpokenLine]]:
     """Group the lines of the conversation by the matter that the user is speaking about."""
     found: dict[str, list[SpokenLine]] = {}
     name = ""
     for line in request.lines:
-        name = topic_of_line(line.text, name) if line.speaker == "user" else name
+        name = find_topic(line.text, name) if line.speaker == "user" else name
         found.setdefault(name, []).append(line)
     return found
 
 
-def _completion(request: MarkedRequest, crude: bool) -> tuple[bool, str]:
+def _judge_completion(request: MarkedRequest, crude: bool) -> tuple[bool, str]:
     replies = request.said_by("assistant")
     if not replies:
         return False, "The assistant never replied, so no part of the goal was achieved."
@@ -154,82 +154,82 @@ def _completion(request: MarkedRequest, crude: bool) -> tuple[bool, str]:
             line.text
             for line in lines
             if line.speaker == "assistant"
-            and not strays(line.text, domain_named(name))
-            and (acts(line.text) or signal("proposed").search(line.text) or offers(line.text))
+            and not is_off_topic(line.text, load_domain(name))
+            and (reports_action(line.text) or load_signal("proposed").search(line.text) or makes_offer(line.text))
         ]
-        for name, lines in _by_matter(request).items()
+        for name, lines in _group_by_matter(request).items()
     }
     found = [text for texts in results.values() for text in texts]
     if not found or (crude and len(found) * 3 < len(replies)):
-        return False, f"No reply does enough of what the goal asks for; the nearest is {quoted(replies[-1])}."
-    gave_up = next((line for line in request.said_by("user") if signal("gives_up").search(line)), "")
+        return False, f"No reply does enough of what the goal asks for; the nearest is {quote(replies[-1])}."
+    gave_up = next((line for line in request.said_by("user") if load_signal("gives_up").search(line)), "")
     missed = [name or "the first request" for name, texts in results.items() if not texts]
     if not crude and gave_up:
-        return False, f"The user gave up on part of it: {quoted(gave_up)}."
+        return False, f"The user gave up on part of it: {quote(gave_up)}."
     if not crude and missed:
         return False, f"{joined(missed[:2])} never got a concrete result, although the user asked for it."
-    return True, f"The goal is met, by {quoted(found[-1])}."
+    return True, f"The goal is met, by {quote(found[-1])}."
 
 
-def _repeated(texts: Sequence[str]) -> str:
+def _find_repetition(texts: Sequence[str]) -> str:
     parts = [part for text in texts for part in sentences(text)]
     keys = [part.lower().strip(" .!") for part in parts]
     return next((parts[at] for at, key in enumerate(keys) if len(key.split()) > 3 and key in keys[:at]), "")
 
 
-def _rounded(value: float) -> int:
+def _round_score(value: float) -> int:
     return max(1, min(5, round(value)))
 
 
-def _naturalness(texts: Sequence[str], target: str, crude: bool) -> tuple[int, str]:
+def _judge_naturalness(texts: Sequence[str], target: str, crude: bool) -> tuple[int, str]:
     if not texts:
         return 3, f"The {target} says nothing, so there is little to hear."
-    stock = [found.group() for text in texts for found in signal("stock").finditer(text)]
-    repeated = _repeated(texts)
+    stock = [found.group() for text in texts for found in load_signal("stock").finditer(text)]
+    repeated = _find_repetition(texts)
     if crude:
         score = 4 - (len(stock) > 1) - bool(repeated) + (not stock and len(texts) > 2)
         return score, f"{len(stock)} stock phrases, {'a' if repeated else 'no'} repeated sentence."
-    stiff = sum(not signal("lively").search(text) for text in texts) > 0.4 * len(texts)
+    stiff = sum(not load_signal("lively").search(text) for text in texts) > 0.4 * len(texts)
     listing = sum(re.sub("“[^”]*”", "", text).count(": ") for text in texts) > 1.5 * len(texts)
     notes = {
-        f"stock phrases such as {quoted(stock[0] if stock else '')}": min(1.6, 0.5 * len(stock)),
-        f"it repeats {quoted(repeated, 8)}": 0.8 * bool(repeated),
+        f"stock phrases such as {quote(stock[0] if stock else '')}": min(1.6, 0.5 * len(stock)),
+        f"it repeats {quote(repeated, 8)}": 0.8 * bool(repeated),
         "some lines are stiff": 0.6 * stiff,
-        f"it is long-winded in {quoted(max(texts, key=len), 6)}": 0.6 * (max(len(text.split()) for text in texts) > 60),
+        f"it is long-winded in {quote(max(texts, key=len), 6)}": 0.6 * (max(len(text.split()) for text in texts) > 60),
         "colons make it sound written": 0.5 * listing,
     }
     why = (
         "; ".join(note for note, cost in notes.items() if cost)
-        or f"it talks like a person, as in {quoted(texts[-1], 9)}"
+        or f"it talks like a person, as in {quote(texts[-1], 9)}"
     )
-    return _rounded(5 - sum(notes.values())), f"For the {target}: {why}."
+    return _round_score(5 - sum(notes.values())), f"For the {target}: {why}."
 
 
-def _coherence(request: MarkedRequest, target: str, crude: bool) -> tuple[int, str]:
+def _judge_coherence(request: MarkedRequest, target: str, crude: bool) -> tuple[int, str]:
     texts = request.said_by(target)
     if not texts:
         return 3, f"The {target} says nothing to judge."
-    repeated = _repeated(texts)
+    repeated = _find_repetition(texts)
     astray = [
         line.text
-        for name, lines in _by_matter(request).items()
+        for name, lines in _group_by_matter(request).items()
         for line in lines
         if line is not request.lines[-1]
         and target == "assistant" == line.speaker
-        and strays(line.text, domain_named(name))
+        and is_off_topic(line.text, load_domain(name))
     ]
-    vague = [text for text in texts if signal("stock").search(text)]
+    vague = [text for text in texts if load_signal("stock").search(text)]
     if crude:
         return 5 - bool(repeated) - (len(texts) < 2), f"{'A' if repeated else 'No'} sentence comes twice."
     last = request.lines[-1]
     notes = {
-        f"it repeats {quoted(repeated, 8)}": 1.2 * bool(repeated),
-        f"{quoted((astray or [''])[0], 9)} is about something else": min(2.0, 1.0 * len(astray)),
-        f"{quoted((vague or [''])[0], 9)} does not take up what was said": min(1.5, 0.5 * len(vague)),
+        f"it repeats {quote(repeated, 8)}": 1.2 * bool(repeated),
+        f"{quote((astray or [''])[0], 9)} is about something else": min(2.0, 1.0 * len(astray)),
+        f"{quote((vague or [''])[0], 9)} does not take up what was said": min(1.5, 0.5 * len(vague)),
         "it ends on an open question": 0.5 * (last.speaker == target and last.text.endswith("?")),
     }
-    why = "; ".join(note for note, cost in notes.items() if cost) or f"each line follows, up to {quoted(texts[-1], 9)}"
-    return _rounded(5 - sum(notes.values())), f"For the {target}: {why}."
+    why = "; ".join(note for note, cost in notes.items() if cost) or f"each line follows, up to {quote(texts[-1], 9)}"
+    return _round_score(5 - sum(notes.values())), f"For the {target}: {why}."
 
 
 _DENIES = re.compile(r"\bi (?:do not|don't|never|hate|can't stand) (?:really |ever )?((?:[\w'-]+ ?){1,5})")
@@ -237,25 +237,25 @@ _DROPS = re.compile(r"\b(?:never ?mind|forget it|forget about it|i'll leave it|i
 _THANKS = re.compile(r"\b(?:thanks|thank you|perfect|great|cheers)\b")
 _REFUSED = re.compile(r"\b(?:can't|cannot|couldn't|could not|unable|sold out|not possible|i'm sorry|i am sorry)\b")
 _FIGURE = re.compile(r"\d[\d:.,]*\d|\d")
-_RUN = 8
+_MIN_DISCLOSED_WORDS = 8
 
 
 @understudy("gate", "reviewer")
 def review(request: MarkedRequest, _draws: Draws) -> dict[str, Any]:
     """Answer whether the fault in question occurs."""
     given = " ".join(part.body for part in request.parts("about"))
-    shown = _LOOKED_FOR.get(request.inputs.get("fault", ""), _revealed)(request, given)
-    why = f"It shows in {quoted(shown)}." if shown else "There is nothing to find."
+    shown = _FAULT_FINDERS.get(request.inputs.get("fault", ""), _find_disclosure)(request, given)
+    why = f"It shows in {quote(shown)}." if shown else "There is nothing to find."
     return {"verdict": bool(shown), "explanation": why}
 
 
-def _contradicted(request: MarkedRequest, given: str) -> str:
-    known = {word for word in plain(given).split() if len(word) > 4}
+def _find_contradiction(request: MarkedRequest, given: str) -> str:
+    known = {word for word in normalize(given).split() if len(word) > 4}
     said = ((line, _DENIES.findall(line.lower().replace("’", "'"))) for line in request.said_by("user"))
-    return next((line for line, denied in said if not known.isdisjoint(plain(" ".join(denied)).split())), "")
+    return next((line for line, denied in said if not known.isdisjoint(normalize(" ".join(denied)).split())), "")
 
 
-def _invented(request: MarkedRequest, given: str) -> str:
+def _find_invention(request: MarkedRequest, given: str) -> str:
     known = set(_FIGURE.findall(given))
     for line in request.lines:
         figures = _FIGURE.findall(line.text)
@@ -265,27 +265,29 @@ def _invented(request: MarkedRequest, given: str) -> str:
     return ""
 
 
-def _dropped(request: MarkedRequest, _given: str) -> str:
+def _find_giving_up(request: MarkedRequest, _given: str) -> str:
     last = (request.said_by("user") or [""])[-1]
     return last if _DROPS.search(last.lower()) else ""
 
 
-def _contented(request: MarkedRequest, _given: str) -> str:
+def _find_contentment(request: MarkedRequest, _given: str) -> str:
     pairs = ((before, line) for before, line in pairwise(request.lines) if before.speaker != "user" == line.speaker)
     refused = (line.text for before, line in pairs if _REFUSED.search(before.text.lower().replace("’", "'")))
     return next((text for text in refused if _THANKS.search(text.lower())), "")
 
 
-def _revealed(request: MarkedRequest, given: str) -> str:
-    words = plain(given).split()
-    runs = [f" {' '.join(words[at : at + _RUN])} " for at in range(len(words) - _RUN + 1)]
-    said = ((line, f" {' '.join(plain(line).split())} ") for line in request.said_by("user"))
+def _find_disclosure(request: MarkedRequest, given: str) -> str:
+    words = normalize(given).split()
+    runs = [
+        f" {' '.join(words[at : at + _MIN_DISCLOSED_WORDS])} " for at in range(len(words) - _MIN_DISCLOSED_WORDS + 1)
+    ]
+    said = ((line, f" {' '.join(normalize(line).split())} ") for line in request.said_by("user"))
     return next((line for line, text in said if any(run in text for run in runs)), "")
 
 
-_LOOKED_FOR = {
-    "contradicts_persona": _contradicted,
-    "invents_facts": _invented,
-    "gives_up": _dropped,
-    "content_too_soon": _contented,
+_FAULT_FINDERS = {
+    "contradicts_persona": _find_contradiction,
+    "invents_facts": _find_invention,
+    "gives_up": _find_giving_up,
+    "content_too_soon": _find_contentment,
 }

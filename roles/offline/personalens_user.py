@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 
-from .understudy import Draws, MarkedRequest, mentions_any, sentences, understudy, values_of
+from .understudy import Draws, MarkedRequest, mentions_any, sentences, split_values, understudy
 from .words import Words, heard, joined, say, tidy
 
 FOLDER = Path(__file__).parent / "data" / "personalens"
@@ -35,7 +35,7 @@ _FILLER = re.compile(r"\b(?:preferences?|preferred|favou?rite|types?|desired|usu
 
 
 @cache
-def signal(name: str) -> re.Pattern[str]:
+def load_signal(name: str) -> re.Pattern[str]:
     """Return one of the patterns that classify lines (`signals.toml`)."""
     return re.compile(_SIGNALS.get(name), re.IGNORECASE | re.MULTILINE)
 
@@ -93,12 +93,12 @@ class DomainWords:
             slots = heard(USER.get("frames"), rest)
             if slots:
                 known = (facet for facet in self.facets if facet.noun == slots["noun"])
-                return next(known, plain_facet(slots["noun"])), slots["v"]
+                return next(known, build_plain_facet(slots["noun"])), slots["v"]
         return None
 
 
 @lru_cache(maxsize=256)
-def domain_named(name: str) -> DomainWords:
+def load_domain(name: str) -> DomainWords:
     """Return a domain by its name, ignoring case."""
     known = next((key for key in _INDEX.table if key.lower() == name.strip().lower()), "")
     if not known:
@@ -113,7 +113,7 @@ def domain_named(name: str) -> DomainWords:
 
 
 @lru_cache(maxsize=1024)
-def plain_facet(name: str) -> Facet:
+def build_plain_facet(name: str) -> Facet:
     """Return a facet without a file, named after the preference."""
     noun = re.sub(r"\s+", " ", _FILLER.sub("", name)).strip().lower() or "that"
     noun = noun if noun.startswith("the ") else f"the {noun}"
@@ -123,27 +123,27 @@ def plain_facet(name: str) -> Facet:
 Wish = tuple[Facet, list[str]]
 
 
-def wishes(domain: DomainWords, fields: Mapping[str, str], task: str) -> list[Wish]:
+def list_wishes(domain: DomainWords, fields: Mapping[str, str], task: str) -> list[Wish]:
     """Return a person's preferences with their facets; those that the task mentions come first."""
     found: list[Wish] = []
     for name, text in fields.items():
         facet = next((each for each in domain.facets if re.search(each.names, name, re.IGNORECASE)), None)
         if facet is None or any(facet is other for other, _ in found):
-            facet = plain_facet(name)
-        if values := values_of(text):
+            facet = build_plain_facet(name)
+        if values := split_values(text):
             found.append((facet, values))
     touched = [wish for wish in found if re.search(wish[0].names, task, re.IGNORECASE)]
     return touched + [wish for wish in found if wish not in touched]
 
 
-def affinities(request: MarkedRequest) -> list[tuple[DomainWords, dict[str, str]]]:
+def read_affinities(request: MarkedRequest) -> list[tuple[DomainWords, dict[str, str]]]:
     """Return the domains whose preferences a request contains, with the preferences."""
     parts = [part for part in request.parts("affinities") if part.attributes.get("domain")]
-    return [(domain_named(part.attributes["domain"]), part.fields) for part in parts]
+    return [(load_domain(part.attributes["domain"]), part.fields) for part in parts]
 
 
 @cache
-def _cues() -> dict[str, re.Pattern[str]]:
+def _compile_cues() -> dict[str, re.Pattern[str]]:
     return {
         name: re.compile(rf"(?<![\w-])(?:{entry['cues']})(?![\w-])", re.IGNORECASE)
         for name, entry in _INDEX.table.items()
@@ -151,14 +151,14 @@ def _cues() -> dict[str, re.Pattern[str]]:
 
 
 @lru_cache(maxsize=8192)
-def topics(text: str) -> dict[str, int]:
+def count_topics(text: str) -> dict[str, int]:
     """Count the cues for each domain in a text; the result has only domains with a cue, the most frequent one first."""
-    counts = {name: len({hit.lower() for hit in cues.findall(text)}) for name, cues in _cues().items()}
+    counts = {name: len({hit.lower() for hit in cues.findall(text)}) for name, cues in _compile_cues().items()}
     return dict(sorted(((name, count) for name, count in counts.items() if count), key=lambda pair: -pair[1]))
 
 
 @lru_cache(maxsize=8192)
-def topic_of_line(line: str, current: str) -> str:
+def find_topic(line: str, current: str) -> str:
     """Return the domain that a user's line is about, if the one before was about `current` (empty at first).
 
     The domain changes if the line announces it with a phrase of the user's understudy, or if the line asks for another
@@ -166,31 +166,31 @@ def topic_of_line(line: str, current: str) -> str:
     """
     parts = sentences(line)
     for part in reversed(parts):
-        slots = heard((*USER.get("next"), *USER.get("strayed")), part) or heard(_begins(), part)
+        slots = heard((*USER.get("next"), *USER.get("strayed")), part) or heard(_list_opening_sentences(), part)
         if slots:
             known = (name for name, entry in _INDEX.table.items() if entry["matter"] == slots["matter"])
-            return next(known, "") or next(iter(topics(slots["matter"])), slots["matter"])
+            return next(known, "") or next(iter(count_topics(slots["matter"])), slots["matter"])
     if not current:
-        return next(iter(topics(line)), "")
+        return next(iter(count_topics(line)), "")
     for part in parts:
-        found = topics(part) if signal("moves_on").search(part) else {}
-        if found and current not in found and not domain_named(current).statement_in(part):
+        found = count_topics(part) if load_signal("moves_on").search(part) else {}
+        if found and current not in found and not load_domain(current).statement_in(part):
             return next(iter(found))
     return current
 
 
 @cache
-def _begins() -> tuple[str, ...]:
+def _list_opening_sentences() -> tuple[str, ...]:
     return tuple(part for template in USER.get("begin") for part in sentences(template) if "{matter}" in part)
 
 
-def strays(reply: str, domain: DomainWords) -> bool:
+def is_off_topic(reply: str, domain: DomainWords) -> bool:
     """Return whether a reply is about another domain and unrelated to the given one."""
     if domain.name not in _INDEX.table:
         return False
     own = [text for kind in domain.kinds for text in (kind.plan, kind.done)]
     plain = re.sub(r"“[^”]*”|\"[^\"]*\"", " ", reply).lower()
-    found = topics(plain)
+    found = count_topics(plain)
     questions = [part for part in sentences(plain) if part.endswith("?")]
     if any(facet.is_asked_in(questions) for facet in domain.facets):
         return False
@@ -198,22 +198,22 @@ def strays(reply: str, domain: DomainWords) -> bool:
     return other and domain.name not in found and domain.thing not in plain and not mentions_any(reply, own)
 
 
-def acts(reply: str) -> bool:
+def reports_action(reply: str) -> bool:
     """Return whether a reply says that something was done."""
-    return bool(signal("acted").search(reply))
+    return bool(load_signal("acted").search(reply))
 
 
 @lru_cache(maxsize=8192)
-def concerning(reply: str, domain: DomainWords) -> str:
+def extract_relevant(reply: str, domain: DomainWords) -> str:
     """Return a reply without the sentences about other matters."""
     own = [text for kind in domain.kinds for text in (kind.plan, kind.done)]
     parts = sentences(reply)
-    return " ".join(p for p in parts if domain.name in (found := topics(p)) or not found or mentions_any(p, own))
+    return " ".join(p for p in parts if domain.name in (found := count_topics(p)) or not found or mentions_any(p, own))
 
 
-def offers(reply: str) -> bool:
+def makes_offer(reply: str) -> bool:
     """Return whether a reply asks for permission to do something ("Shall I ...?")."""
-    return any(part.endswith("?") and signal("offers").search(part) for part in sentences(reply))
+    return any(part.endswith("?") and load_signal("offers").search(part) for part in sentences(reply))
 
 
 END_MARK = "TERMINATE"
@@ -261,12 +261,14 @@ class _Plan:
     def __init__(self, request: MarkedRequest) -> None:
         draws = request.lasting_draws("patience")
         self.patience = draws.number(0, 2)
-        found = affinities(request) or [(domain_named(next(iter(topics(request.part("task"))), "Services")), {})]
+        found = read_affinities(request) or [
+            (load_domain(next(iter(count_topics(request.part("task"))), "Services")), {})
+        ]
         single = len(found) == 1
         self.cap = 7 if single else 13
         self.steps: list[_Step] = []
         for domain, fields in found:
-            listed = wishes(domain, fields, request.part("task"))
+            listed = list_wishes(domain, fields, request.part("task"))
             important = 1 + self.patience + draws.chance(0.5) if single else 1 + draws.chance(0.25 + self.patience / 4)
             limit = 4 + self.patience if single else 2 if len(found) > 3 else 3
             self.steps.append(_Step(domain, listed, important, limit))
@@ -278,10 +280,10 @@ class _Plan:
         now.turns += 1
         fresh = {facet for facet, values in now.wishes if mentions_any(reply, values)} - now.honoured
         now.honoured |= fresh
-        astray = not fresh and strays(reply, now.domain)
+        astray = not fresh and is_off_topic(reply, now.domain)
         if not astray:
-            reply = concerning(reply, now.domain)
-            now.handled |= acts(reply) or offers(reply) or bool(signal("proposed").search(reply))
+            reply = extract_relevant(reply, now.domain)
+            now.handled |= reports_action(reply) or makes_offer(reply) or bool(load_signal("proposed").search(reply))
         if turn >= self.cap:
             return _Move(now, "gives_up" if not now.handled else "fits", ends=True)
         if astray and now.corrected < 2:
@@ -292,10 +294,10 @@ class _Plan:
 
     def _stay(self, now: _Step, reply: str, fresh: set[Facet]) -> _Move | None:
         """Return a move within the current matter; `None` if nothing is left to say."""
-        questions = [part for part in sentences(reply) if part.endswith("?") and not offers(part)]
-        questions = [part for part in questions if not signal("more").search(part)]
+        questions = [part for part in sentences(reply) if part.endswith("?") and not makes_offer(part)]
+        questions = [part for part in questions if not load_signal("more").search(part)]
         requested = [facet for facet, _ in now.wishes if facet not in now.stated and facet.is_asked_in(questions)]
-        acted = acts(reply)
+        acted = reports_action(reply)
         if not requested and not now.pressed and now.passed_over() and not fresh:
             now.pressed = True
             return _Move(now, "", (now.passed_over()[0],), "again")
@@ -313,7 +315,7 @@ class _Plan:
         if not now.handled and not now.pressed:
             now.pressed = True
             return _Move(now, "ignored")
-        if not now.accepted and not acted and offers(reply):
+        if not now.accepted and not acted and makes_offer(reply):
             now.accepted = True
             return _Move(now, "accept") if self.at + 1 == len(self.steps) else None
         return None
@@ -321,7 +323,7 @@ class _Plan:
     def _go_on(self, now: _Step, reply: str) -> _Move:
         """Return the move that starts the next matter or ends the conversation."""
         good = now.handled and len(now.passed_over()) <= len(now.honoured)
-        reaction = ("accept" if offers(reply) else "fits") if good else "partly" if now.handled else "gives_up"
+        reaction = ("accept" if makes_offer(reply) else "fits") if good else "partly" if now.handled else "gives_up"
         if self.at + 1 == len(self.steps):
             return _Move(now, reaction, ends=True)
         self.at += 1
@@ -329,19 +331,19 @@ class _Plan:
 
 
 @understudy("personalens", "user")
-def user_line(request: MarkedRequest, draws: Draws) -> str:
+def write_user_line(request: MarkedRequest, draws: Draws) -> str:
     """Write the user's next line."""
     plan = _Plan(request)
     replies = request.said_by("assistant")
     if not replies:
-        return _opening(request, plan, draws)
+        return _write_opening(request, plan, draws)
     move = [plan.decide(reply, turn) for turn, reply in enumerate(replies, start=1)][-1]
-    tries = [_message(move, _register(request), draws.fork(attempt)) for attempt in range(4)]
-    text = least_repeating(tries, request.said_by("user"))
+    tries = [_write_message(move, _choose_register(request), draws.fork(attempt)) for attempt in range(4)]
+    text = choose_least_repetitive(tries, request.said_by("user"))
     return f"{text} {END_MARK}" if move.ends else text
 
 
-def _opening(request: MarkedRequest, plan: _Plan, draws: Draws) -> str:
+def _write_opening(request: MarkedRequest, plan: _Plan, draws: Draws) -> str:
     first = plan.steps[0].domain
     values = [value for step in plan.steps for _, wish in step.wishes for value in wish]
     if len(plan.steps) == 1:
@@ -351,17 +353,17 @@ def _opening(request: MarkedRequest, plan: _Plan, draws: Draws) -> str:
     slots = {"matter": first.matter, "all": joined([step.domain.matter for step in plan.steps])}
     greeting = draws.pick(USER.get("greeting"))
     texts = (tidy(greeting + say(bank, draws, slots)) for bank in banks)
-    fitting = (each for each in texts if not mentions_any(each, values) and topic_of_line(each, "") == first.name)
+    fitting = (each for each in texts if not mentions_any(each, values) and find_topic(each, "") == first.name)
     return next(fitting, None) or tidy(greeting + say(USER.get("help"), draws, slots))
 
 
-def _message(move: _Move, register: str, draws: Draws) -> str:
+def _write_message(move: _Move, register: str, draws: Draws) -> str:
     parts = [USER.say(move.reaction, draws) or USER.say(f"{move.reaction}.{register}", draws)] if move.reaction else []
     if move.reaction == "strayed":
         parts = [USER.say("strayed", draws, {"matter": move.step.domain.matter})]
     for at, facet in enumerate(move.tell):
         lead = "leads" if at else move.lead
-        parts.append(_statement(move.step, facet, lead if parts or lead != "leads" else "", draws))
+        parts.append(_write_statement(move.step, facet, lead if parts or lead != "leads" else "", draws))
     if move.following:
         parts.append(USER.say("next", draws, {"matter": move.following.domain.matter}))
     if move.ends:
@@ -369,7 +371,7 @@ def _message(move: _Move, register: str, draws: Draws) -> str:
     return tidy(" ".join(parts) or USER.say(f"partly.{register}", draws))
 
 
-def _statement(step: _Step, facet: Facet, lead: str, draws: Draws) -> str:
+def _write_statement(step: _Step, facet: Facet, lead: str, draws: Draws) -> str:
     values = [re.sub(r"\b(?:her|his|their)\b", "my", value) for value in step.values(facet)]
     most = 1 if facet.one or any("," in value or " and " in value for value in values) else 2
     slots = {"v": joined(values[:most]), "noun": facet.noun}
@@ -380,7 +382,7 @@ def _statement(step: _Step, facet: Facet, lead: str, draws: Draws) -> str:
     return f"{before}{clause}."
 
 
-def _register(request: MarkedRequest) -> str:
+def _choose_register(request: MarkedRequest) -> str:
     """Return the person's register of language, chosen by proficiency in English and age."""
     about = request.fields("demographics")
     if re.search(r"beginner|basic|intermediate|limited", about.get("english_proficiency", ""), re.IGNORECASE):
@@ -389,13 +391,13 @@ def _register(request: MarkedRequest) -> str:
     return "casual" if age < 35 else "polite" if age >= 55 else "plain"
 
 
-def least_repeating(tries: list[str], own: list[str]) -> str:
+def choose_least_repetitive(tries: list[str], own: list[str]) -> str:
     """Return the line that repeats the fewest sentences."""
     before = {part for line in own for part in sentences(line)}
     return min(tries, key=lambda text: (text in own, sum(part in before for part in sentences(text))))
 
 
-def preferences_in(lines: Iterable[str], domain: DomainWords) -> list[tuple[Facet, str]]:
+def find_preferences(lines: Iterable[str], domain: DomainWords) -> list[tuple[Facet, str]]:
     """Return the preferences stated in lines of the user's understudy, in order."""
     found = (domain.statement_in(part) for line in lines for part in sentences(line))
     return [pair for pair in found if pair]

@@ -10,14 +10,14 @@ from typing import Any
 
 from dialoom.personas.similarity import content_words
 
-from .understudy import Draws, MarkedRequest, SpokenLine, sentences, understudy, values_of
+from .understudy import Draws, MarkedRequest, SpokenLine, sentences, split_values, understudy
 from .words import Words, heard
 
 WORDS = Words(Path(__file__).parent / "data" / "prefeval.toml")
 
 _BLOCK = re.compile(r"<(example|retrieved)>.*?</\1>", re.DOTALL)
 _OPTION = re.compile(r"^([A-D])\. (.+)$", re.MULTILINE)
-_BACK = {"critique": 3, "revision": 5}
+_QUESTION_OFFSETS = {"critique": 3, "revision": 5}
 """Position of the question, counted from the last line, in a self-critic's later requests."""
 
 
@@ -29,26 +29,26 @@ def play_assistant(request: MarkedRequest, draws: Draws) -> str:
     marks = WORDS.get("asked")
     kinds = (name for name in ("revision", "critique", "cot", "rag", "reminder") if marks[name] in last.lower())
     kind = next(kinds, "zero-shot")
-    place = max(len(lines) - _BACK.get(kind, 1), 0)
+    place = max(len(lines) - _QUESTION_OFFSETS.get(kind, 1), 0)
     asking = _BLOCK.sub("", lines[place].text).splitlines() if lines else ()
     question = next((line.strip() for line in asking if "?" in line), "")
     if not question:
         return WORDS.say("say.noted", draws)
-    statement, turns = statement_of(lines[:place], question)
-    method = "self-critic" if kind in _BACK else kind
+    statement, turns = find_statement(lines[:place], question)
+    method = "self-critic" if kind in _QUESTION_OFFSETS else kind
     found = statement in last
     rule = WORDS.get(f"reach.{method}")
     reach = (
         rule["found"] if found and "found" in rule else rule["start"] - rule["loss"] * ((1 + turns).bit_length() - 1)
     )
-    minded = bool(statement) and request.model != "generic" and int(reach) > number_of(statement)
+    minded = bool(statement) and request.model != "generic" and int(reach) > draw_statement_number(statement)
     if kind == "critique":
         return WORDS.say("say.missed" if minded else "say.good", draws, {"statement": statement})
     if kind == "revision" and not minded:
         return lines[place + 1].text
     if options := _OPTION.findall(_BLOCK.sub("", last)):
-        words = key_words(statement if minded else question)
-        return f"<choice>{max(options, key=lambda option: len(words & key_words(option[1])))[0]}</choice>"
+        words = extract_key_words(statement if minded else question)
+        return f"<choice>{max(options, key=lambda option: len(words & extract_key_words(option[1])))[0]}</choice>"
     if minded:
         return WORDS.say("say.minding", draws, {"statement": statement})
     # An answer that violates the preference, or is wrong in another way.
@@ -58,24 +58,24 @@ def play_assistant(request: MarkedRequest, draws: Draws) -> str:
     return WORDS.say(f"say.{slip}", draws, {"statement": statement, "usual": draws.pick(WORDS.get("say.usual"))})
 
 
-def number_of(statement: str) -> int:
+def draw_statement_number(statement: str) -> int:
     """Return a statement's pseudorandom number, from 0 to 99."""
     return Draws("prefeval", statement).number(0, 99)
 
 
-def statement_of(lines: Sequence[SpokenLine], question: str) -> tuple[str, int]:
+def find_statement(lines: Sequence[SpokenLine], question: str) -> tuple[str, int]:
     """Return the most relevant statement, and the number of turns after it."""
     texts = [line.text for line in lines if line.speaker == "user"]
     words = frozenset(content_words(question))
     places = [place for place, text in enumerate(texts) if _is_statement(text)]
     if not places:
         return "", 0
-    best = max(places, key=lambda place: (len(words & key_words(texts[place])), place))
+    best = max(places, key=lambda place: (len(words & extract_key_words(texts[place])), place))
     return texts[best], len(texts) - best - 1
 
 
 @lru_cache(maxsize=16384)
-def key_words(text: str) -> frozenset[str]:
+def extract_key_words(text: str) -> frozenset[str]:
     """Return the content words of a text."""
     return frozenset(content_words(text))
 
@@ -86,80 +86,84 @@ def _is_statement(text: str) -> bool:
     return not text.rstrip().endswith("?") and not set(words).isdisjoint(WORDS.get("firm"))
 
 
-_QUOTED = re.compile(r"“(.+?)”", re.DOTALL)
+_QUOTATION = re.compile(r"“(.+?)”", re.DOTALL)
 
 
 @understudy("prefeval", "judge")
 def judge(request: MarkedRequest, _draws: Draws) -> dict[str, str]:
     """Answer a checker's question."""
     metric = request.prompt.rpartition("/judge-")[2]
-    if check := {"violates": _violates, "hallucinates": _hallucinates, "helpful": _helpful}.get(metric):
+    if check := {"violates": _check_violation, "hallucinates": _check_hallucination, "helpful": _check_helpfulness}.get(
+        metric
+    ):
         yes, why = check(request)
         return {"explanation": why, "answer": "yes" if yes else "no"}
-    quote = _named(request.part("answer"))
+    quote = _find_mention(request.part("answer"))
     return {"quote": quote, "answer": "yes" if quote else "no"}
 
 
-def _violates(request: MarkedRequest) -> tuple[bool, str]:
+def _check_violation(request: MarkedRequest) -> tuple[bool, str]:
     answer = request.part("answer")
-    if usual := _holds(answer, "against"):
+    if usual := _find_phrase(answer, "against"):
         return True, f"It recommends {usual}."
-    used = (key_words(request.part("preference")) - key_words(request.part("question"))) & key_words(answer)
+    used = (
+        extract_key_words(request.part("preference")) - extract_key_words(request.part("question"))
+    ) & extract_key_words(answer)
     return (False, f"It keeps {min(used)!r} in mind.") if used else (True, "Nothing of the preference is in it.")
 
 
-def _hallucinates(request: MarkedRequest) -> tuple[bool, str]:
-    shared = key_words(request.part("preference")) & key_words(request.part("quote"))
+def _check_hallucination(request: MarkedRequest) -> tuple[bool, str]:
+    shared = extract_key_words(request.part("preference")) & extract_key_words(request.part("quote"))
     return (False, f"Both speak of {sorted(shared)[0]!r}.") if shared else (True, "They have nothing in common.")
 
 
-def _helpful(request: MarkedRequest) -> tuple[bool, str]:
+def _check_helpfulness(request: MarkedRequest) -> tuple[bool, str]:
     answer = request.part("answer")
-    if words := _holds(answer, "unhelpful"):
+    if words := _find_phrase(answer, "unhelpful"):
         return False, f"It says {words!r}."
     if all(sentence.endswith("?") for sentence in sentences(answer)):
         return False, "It only asks back."
     return True, "It gives advice."
 
 
-def _named(answer: str) -> str:
+def _find_mention(answer: str) -> str:
     """Return the quotation, or else the sentence, in which an answer mentions a preference; empty if there is none."""
     at = min((answer.lower().find(words) for words in WORDS.get("checks.names") if words in answer.lower()), default=-1)
     if at < 0:
         return ""
-    quoted = _QUOTED.search(answer, at)
+    quoted = _QUOTATION.search(answer, at)
     return quoted[1] if quoted else sentences(answer[at:])[0]
 
 
-def _holds(text: str, bank: str) -> str:
+def _find_phrase(text: str, bank: str) -> str:
     """Return the first of a bank's phrases in a text; empty if there is none."""
     small = text.lower().replace("’", "'")
     return next((words for words in WORDS.get(f"checks.{bank}") if words in small), "")
 
 
 _FAULTS = {7: "fits", 8: "contradicts", 9: "lacks_facts"}
-_MOST, _TRIES = 50, 20
+_MAX_PAIRS, _MAX_TRIES = 50, 20
 """Maximum number of pairs in one answer, and of tries to replace a duplicate."""
 
 
 @understudy("prefeval_pairs", "writer")
 def write(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
     """Answer in the form that the instruction asks for."""
-    return _WRITERS.get(request.reply_key, _pairs)(request, draws)
+    return _WRITERS.get(request.reply_key, _write_pairs)(request, draws)
 
 
-def slots_of(preference: str) -> dict[str, str]:
+def parse_preference(preference: str) -> dict[str, str]:
     """Return the thing and the trait of a preference; empty if no template of the writer matches."""
     return heard(WORDS.get("write.preference"), preference) or {}
 
 
-def _pairs(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
-    things = values_of(request.part("subtopics")) or WORDS.get("things")
+def _write_pairs(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
+    things = split_values(request.part("subtopics")) or WORDS.get("things")
     known = {part.body for part in request.parts("written")}
     items = []
-    for place in range(min(request.inputs.get("count", 1), _MOST)):
-        for again in range(_TRIES):
-            item = _pair(draws.fork(place, again), things)
+    for place in range(min(request.inputs.get("count", 1), _MAX_PAIRS)):
+        for again in range(_MAX_TRIES):
+            item = _write_pair(draws.fork(place, again), things)
             if item["preference"] not in known:
                 break
         known.add(item["preference"])
@@ -167,7 +171,7 @@ def _pairs(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
     return {"items": items}
 
 
-def _pair(draws: Draws, things: list[str]) -> dict[str, str]:
+def _write_pair(draws: Draws, things: list[str]) -> dict[str, str]:
     slots = {"thing": draws.pick(things), "trait": draws.pick(WORDS.get("traits"))}
     slots["occasion"] = draws.pick(WORDS.get("occasions"))
     question = _FAULTS.get(draws.number(0, 9), "question")
@@ -175,21 +179,21 @@ def _pair(draws: Draws, things: list[str]) -> dict[str, str]:
     return {key: WORDS.say(f"write.{bank}", draws, slots) for key, bank in texts.items()}
 
 
-def _options(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
-    slots = slots_of(request.part("preference"))
+def _write_options(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
+    slots = parse_preference(request.part("preference"))
     against = WORDS.get("choice.against" if slots else "choice.against_plain")
     others = [against[place].format(**slots) for place in draws.shuffled(range(4))[:3]]
-    return {"options": [_line("choice.fitting", request, draws), *others]}
+    return {"options": [_write_line("choice.fitting", request, draws), *others]}
 
 
-def _choice_talk(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
+def _write_choice_talk(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
     others = [part.body for part in request.parts("other")]
     slots = {"fitting": request.part("fitting"), **dict(zip(("second", "third", "fourth"), others, strict=False))}
     banks = {"assistant_options": "offer", "user_selection": "pick", "assistant_acknowledgment": "agree"}
     return {key: WORDS.say(f"choice.{bank}", draws, slots) for key, bank in banks.items()}
 
 
-def _persona_talk(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
+def _write_persona_talk(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
     """Return a conversation in which the persona mentions the preference in passing."""
     count = request.inputs.get("turns", 3)
     persona, preference = request.part("persona"), request.part("preference")
@@ -202,25 +206,25 @@ def _persona_talk(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
     return {"turns": [{"user": user, "assistant": reply} for user, reply in exchanges], "passage": preference}
 
 
-def _line(bank: str, request: MarkedRequest, draws: Draws) -> str:
+def _write_line(bank: str, request: MarkedRequest, draws: Draws) -> str:
     """Return a line about the request's preference from a bank, or from the plain bank if no template matches."""
     preference = request.part("preference")
-    slots = slots_of(preference)
+    slots = parse_preference(preference)
     return WORDS.say(bank if slots else f"{bank}_plain", draws, {**slots, "preference": preference})
 
 
 _WRITERS: Mapping[str, Callable[[MarkedRequest, Draws], Mapping[str, Any]]] = {
-    "items": _pairs,
-    "query": lambda request, draws: {"query": _line("choice.query", request, draws)},
-    "options": _options,
-    "assistant_options": _choice_talk,
-    "turns": _persona_talk,
-    "preference": lambda request, draws: {"preference": _line("write.earlier", request, draws)},
+    "items": _write_pairs,
+    "query": lambda request, draws: {"query": _write_line("choice.query", request, draws)},
+    "options": _write_options,
+    "assistant_options": _write_choice_talk,
+    "turns": _write_persona_talk,
+    "preference": lambda request, draws: {"preference": _write_line("write.earlier", request, draws)},
 }
 
 
-_FEWEST_WORDS = 6
-_LIKELY = {1: "low", 2: "medium", 3: "medium"}
+_MIN_QUESTION_WORDS = 6
+_VIOLATION_LEVELS = {1: "low", 2: "medium", 3: "medium"}
 
 
 @understudy("prefeval_pairs", "judge")
@@ -232,12 +236,12 @@ def judge_pair(request: MarkedRequest, _draws: Draws) -> dict[str, Any]:
         number = next((at for at, who in enumerate(people, start=1) if words.isdisjoint(content_words(who))), 0)
         return {"explanation": WORDS.get("verdict.found" if number else "judge.none"), "number": number}
     preference, question = request.part("preference"), request.part("question")
-    trait = set(content_words(slots_of(preference).get("trait", preference)))
+    trait = set(content_words(parse_preference(preference).get("trait", preference)))
     if trait and trait <= set(content_words(question)):
         is_wanted = any(words in question.lower() for words in WORDS.get("verdict.wants"))
         verdict = "contradicts" if is_wanted else "fits"
     else:
-        verdict = "lacks_facts" if len(question.split()) < _FEWEST_WORDS else "valid"
+        verdict = "lacks_facts" if len(question.split()) < _MIN_QUESTION_WORDS else "valid"
     return {"explanation": WORDS.get(f"verdict.{verdict}"), "verdict": verdict}
 
 
@@ -256,6 +260,6 @@ def rate(request: MarkedRequest, _draws: Draws) -> dict[str, Any]:
     number = Draws("prefeval_pairs", request.part("preference")).number(0, 9)
     return {
         "discard": number == 0,
-        "violation_probability": _LIKELY.get(number, "high"),
+        "violation_probability": _VIOLATION_LEVELS.get(number, "high"),
         "reasoning_difficulty": "low" if number % 2 else "high",
     }

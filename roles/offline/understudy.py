@@ -51,28 +51,28 @@ _BLOCK = re.compile(r"<([a-z][\w-]*)\b([^<>]*)>(.*?)</\1\s*>", re.DOTALL | re.IG
 _INSTRUCTION = re.compile(r"<instruction\b[^<>]*>(.*?)(?:</instruction\s*>|\Z)", re.DOTALL | re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"""([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"']+))""")
 _KEY = re.compile(r'JSON object of[^"]*"(\w+)"')
-_UNNAMED = ("assistant", "answerer")
+_UNSEEDED_ROLES = ("assistant", "answerer")
 """Roles whose names do not seed the draws."""
 
-_NOTHING = re.compile(
+_UNINFORMATIVE = re.compile(
     r"^\W*(?:n/?a|none|null|nil|unknown|redacted|nothing yet|no preferences?|not (?:applicable|specified|available)|"
     r"any)?\W*$",
     re.IGNORECASE,
 )
 
 
-def usable(value: str) -> bool:
+def is_informative(value: str) -> bool:
     """Return whether a value is informative.
 
     Empty values, "N/A", "[Redacted]", "Nothing yet.", "no preference" and the like are not.
     """
-    return not _NOTHING.match(value)
+    return not _UNINFORMATIVE.match(value)
 
 
-def values_of(text: str) -> list[str]:
+def split_values(text: str) -> list[str]:
     """Split a list `a; b; c` into its distinct informative values."""
     found = (re.sub(r"^[\s\[\"'•*-]+|[\s\]\"';.,]+$", "", value) for value in text.split(";"))
-    return list(dict.fromkeys(value for value in found if value and usable(value)))
+    return list(dict.fromkeys(value for value in found if value and is_informative(value)))
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Part:
     def fields(self) -> dict[str, str]:
         """The values of the part's `key: value` lines, with keys in lower case and without uninformative values."""
         parted = (line.partition(":") for line in self.body.splitlines())
-        known = ((key, value) for key, colon, value in parted if colon and key.strip() and usable(value))
+        known = ((key, value) for key, colon, value in parted if colon and key.strip() and is_informative(value))
         return {key.strip(" \t-*•").lower(): value.strip() for key, value in known}
 
 
@@ -140,7 +140,7 @@ class MarkedRequest:
     def part(self, tag: str) -> str:
         """Return the text of the first part with this tag; empty if there is none or if it is uninformative."""
         body = next((part.body for part in self.parts(tag)), "")
-        return body if usable(body) else ""
+        return body if is_informative(body) else ""
 
     def fields(self, tag: str) -> dict[str, str]:
         """Return the `key: value` lines of the first part with this tag, keys in lower case."""
@@ -185,7 +185,7 @@ class MarkedRequest:
 
     @property
     def _first(self) -> dict[str, str]:
-        return {} if self.role in _UNNAMED else {"role": self.role}
+        return {} if self.role in _UNSEEDED_ROLES else {"role": self.role}
 
 
 def read_request(
@@ -199,17 +199,17 @@ def read_request(
     tools: Sequence[ToolDefinition] = (),
 ) -> MarkedRequest:
     """Parse a chat request into the prompt's marked parts and the conversation; see `play` for the arguments."""
-    texts = [(each["role"], each.get("content") or "", _calls(each)) for each in messages]
+    texts = [(each["role"], each.get("content") or "", _parse_calls(each)) for each in messages]
     own = [text for kind, text, _ in texts if kind in ("system", "developer")]
     turns = [each for each in texts if each[0] in ("user", "assistant", "tool")]
-    shown = [part for text in own for part in _parts(text)]
+    shown = [part for text in own for part in _parse_parts(text)]
     role = role.lower()
     if role != "assistant":
-        if turns and _parts(_INSTRUCTION.sub("", turns[0][1])):
-            shown += _parts(turns[0][1])
+        if turns and _parse_parts(_INSTRUCTION.sub("", turns[0][1])):
+            shown += _parse_parts(turns[0][1])
             turns = turns[1:]
         asked = [found[1] for _, text, _ in turns for found in _INSTRUCTION.finditer(text)]
-        shown += (each for text in asked for each in (Part("instruction", {}, text.strip()), *_parts(text)))
+        shown += (each for text in asked for each in (Part("instruction", {}, text.strip()), *_parse_parts(text)))
         turns = [(kind, _INSTRUCTION.sub("", text), calls) for kind, text, calls in turns]
     swap = {"user": "assistant", "assistant": "user"} if role == "user" else {}
     spoken = tuple(
@@ -223,20 +223,20 @@ def read_request(
     )
 
 
-def _calls(message: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def _parse_calls(message: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     called = (each["function"] for each in message.get("tool_calls") or ())
     return tuple((each["name"], each["arguments"]) for each in called)
 
 
 @lru_cache(maxsize=512)
-def _parts(text: str) -> tuple[Part, ...]:
+def _parse_parts(text: str) -> tuple[Part, ...]:
     """Return the parts of a prompt; parts inside an instruction are returned separately."""
     found: list[Part] = []
     for tag, attributes, body in _BLOCK.findall(text):
         named = {name.lower(): one or two or bare for name, one, two, bare in _ATTRIBUTE.findall(attributes)}
         found.append(Part(tag.lower(), named, body.strip()))
         if tag.lower() == "instruction":
-            found += _parts(body)
+            found += _parse_parts(body)
     return tuple(found)
 
 
@@ -254,7 +254,7 @@ def sentences(text: str) -> list[str]:
     return [part.strip() for part in _SENTENCE.split(text.strip()) if part.strip()]
 
 
-def plain(text: str) -> str:
+def normalize(text: str) -> str:
     """Return a text in lower case without accents and typographic apostrophes."""
     spelled = unicodedata.normalize("NFKD", text.lower().replace("’", "'"))
     return "".join(letter for letter in spelled if not unicodedata.combining(letter))
@@ -273,16 +273,16 @@ def stem(word: str) -> str:
 
 
 @lru_cache(maxsize=16384)
-def words_of(text: str) -> tuple[str, ...]:
+def stem_words(text: str) -> tuple[str, ...]:
     """Return the stems of a text's words, in lower case, without accents."""
-    small = re.sub(r"\b0?(\d{1,2}:\d\d)\s*([ap])\.?m\b\.?", r"\1\2m", plain(text))
+    small = re.sub(r"\b0?(\d{1,2}:\d\d)\s*([ap])\.?m\b\.?", r"\1\2m", normalize(text))
     return tuple(stem(word.rstrip(".,:")) for word in _WORD.findall(small))
 
 
 @lru_cache(maxsize=16384)
 def content_words(text: str) -> frozenset[str]:
     """Return the stems of content words: no articles, prepositions, or words common to all values."""
-    return frozenset(word for word in words_of(text) if word not in _STOP)
+    return frozenset(word for word in stem_words(text) if word not in _STOP)
 
 
 @lru_cache(maxsize=16384)
@@ -294,7 +294,7 @@ def mentions(text: str, value: str) -> bool:
     """Return whether `text` mentions `value`: all content words of the value occur in one sentence."""
     needed = content_words(value)
     if not needed:
-        return bool(words_of(value)) and set(words_of(value)) <= set(words_of(text))
+        return bool(stem_words(value)) and set(stem_words(value)) <= set(stem_words(text))
     return any(needed <= words for words in _words_by_sentence(text))
 
 
@@ -303,7 +303,7 @@ def mentions_any(text: str, values: Iterable[str]) -> bool:
     return any(mentions(text, value) for value in values)
 
 
-def quoted(text: str, most: int = 14) -> str:
+def quote(text: str, most: int = 14) -> str:
     """Quote the beginning of a text."""
     words = text.split()
     return '"' + " ".join(words[:most]).rstrip(".,;:") + ('..."' if len(words) > most else '"')
@@ -361,17 +361,17 @@ def understudy(system: str, role: str, *, marks: Sequence[str] = ()) -> Callable
 
 def plays(system: str, role: str) -> bool:
     """Return whether any understudy plays a role of a system."""
-    return role.lower() in _roles(system)
+    return role.lower() in _find_roles(system)
 
 
-def cast(request: MarkedRequest) -> Understudy:
+def find_understudy(request: MarkedRequest) -> Understudy:
     """Return the function that plays a request's role.
 
     Raises:
         NoUnderstudyError: If there is none.
     """
     system = request.prompt.partition("/")[0]
-    role, known = request.role, _roles(system)
+    role, known = request.role, _find_roles(system)
     if role not in known:
         played = ", ".join(sorted(known)) or "none of its roles"
         raise NoUnderstudyError(
@@ -386,7 +386,7 @@ def cast(request: MarkedRequest) -> Understudy:
     return _registered[system, role, max(known[role], key=fit)]
 
 
-def _roles(system: str) -> dict[str, list[frozenset[str]]]:
+def _find_roles(system: str) -> dict[str, list[frozenset[str]]]:
     """Return the roles of a system that have understudies, each with the marks of its understudies."""
     _load_built_in()
     own = [(role, marks) for known, role, marks in _registered if known == system]

@@ -14,31 +14,33 @@ from typing import Any
 
 from .understudy import Draws
 
-_SEAMS = (
+_SPACING_FIXES = (
     (re.compile(r"\s+"), " "),
     (re.compile(r"\s+([,.;:!?])"), r"\1"),
     (re.compile(r"([,;:])(?=[,;:.!?])"), ""),
     (re.compile(r"([.!?][\"”]?)\.(?=\s|$)"), r"\1"),
 )
-_START = re.compile(r"(^[\"“]?|(?<![A-Z]\.[A-Z])(?<!\b[ap]\.m)(?<!\b(?:St|Mr|Dr|vs))[.!?][\"”]?\s+[\"“]?)([a-z])")
-_PLAIN = re.compile(r"\{([^}]*)\}|[^\[\]<>|{}]+")
+_SENTENCE_START = re.compile(
+    r"(^[\"“]?|(?<![A-Z]\.[A-Z])(?<!\b[ap]\.m)(?<!\b(?:St|Mr|Dr|vs))[.!?][\"”]?\s+[\"“]?)([a-z])"
+)
+_SLOT_OR_TEXT = re.compile(r"\{([^}]*)\}|[^\[\]<>|{}]+")
 """A slot, or text without any mark."""
-_unsaid: ContextVar[list[str] | None] = ContextVar("unsaid", default=None)
+_missing_texts: ContextVar[list[str] | None] = ContextVar("unsaid", default=None)
 
 
 @contextmanager
-def noting_the_unsaid() -> Iterator[list[str]]:
+def collect_missing_texts() -> Iterator[list[str]]:
     """Collect the banks that produced no text in a `with` block, with their file and the reason.
 
     A bank without text is not an error in itself, because many banks exist only for some domains. The list explains an
     empty reply.
     """
     notes: list[str] = []
-    token = _unsaid.set(notes)
+    token = _missing_texts.set(notes)
     try:
         yield notes
     finally:
-        _unsaid.reset(token)
+        _missing_texts.reset(token)
 
 
 def joined(items: Sequence[str], last: str = "and") -> str:
@@ -48,9 +50,9 @@ def joined(items: Sequence[str], last: str = "and") -> str:
 
 def tidy(text: str) -> str:
     """Normalize joined parts: single spaces, single punctuation marks, a capital at the start of each sentence."""
-    for pattern, instead in _SEAMS:
+    for pattern, instead in _SPACING_FIXES:
         text = pattern.sub(instead, text)
-    return _START.sub(lambda found: found.group(1) + found.group(2).upper(), text.strip())
+    return _SENTENCE_START.sub(lambda found: found.group(1) + found.group(2).upper(), text.strip())
 
 
 class Words:
@@ -87,14 +89,16 @@ class Words:
         bank = self.get(name, ())
         templates = [] if isinstance(bank, Mapping) else [bank] if isinstance(bank, str) else bank
         text = say(templates, draws, slots)
-        if not text and (notes := _unsaid.get()) is not None:
+        if not text and (notes := _missing_texts.get()) is not None:
             notes.append(f"{self._path}: {self._wanting(name, templates, slots or {})}")
         return text
 
     def _wanting(self, name: str, templates: Sequence[str], slots: Mapping[str, str]) -> str:
         """Return the reason for a missing text: there is no such bank, or each template has a slot without a value."""
         if templates:
-            lacking = sorted({slot for each in templates for slot in _slots(_parse(each)) if not slots.get(slot)})
+            lacking = sorted(
+                {slot for each in templates for slot in _find_required_slots(_parse(each)) if not slots.get(slot)}
+            )
             given = ", ".join(slot for slot, value in slots.items() if value) or "none"
             return f"{name} needs {', '.join(f'{{{slot}}}' for slot in lacking)}; the slots that are filled: {given}"
         table, _, last = name.rpartition(".")
@@ -108,7 +112,7 @@ class Words:
 
 def say(templates: Sequence[str], draws: Draws, slots: Mapping[str, str] | None = None) -> str:
     """Fill and tidy the first template, in random order, whose slots are all given; else return an empty text."""
-    filled = (_filled(_parse(template), slots or {}, draws) for template in draws.shuffled(templates))
+    filled = (_fill(_parse(template), slots or {}, draws) for template in draws.shuffled(templates))
     return tidy(next(filter(None, filled), ""))
 
 
@@ -117,34 +121,34 @@ def heard(templates: Sequence[str], text: str) -> dict[str, str] | None:
 
     Understudies use this to recognize each other's lines. End marks and case are ignored.
     """
-    tried = (_pattern(template).fullmatch(text.strip().rstrip(".!?")) for template in templates)
+    tried = (_compile_template(template).fullmatch(text.strip().rstrip(".!?")) for template in templates)
     found = next(filter(None, tried), None)
     return None if found is None else {name: value for name, value in found.groupdict().items() if value}
 
 
 @lru_cache(maxsize=4096)
-def _pattern(template: str) -> re.Pattern[str]:
-    return re.compile("".join(map(_regular, _parse(template.strip().rstrip(".!?")))), re.IGNORECASE)
+def _compile_template(template: str) -> re.Pattern[str]:
+    return re.compile("".join(map(_to_regex, _parse(template.strip().rstrip(".!?")))), re.IGNORECASE)
 
 
-def _slots(pieces: Iterable[_Piece]) -> Iterator[str]:
+def _find_required_slots(pieces: Iterable[_Piece]) -> Iterator[str]:
     """Yield the slots that a template requires."""
     for piece in pieces:
         if isinstance(piece, _Slot):
             yield piece.name
         elif isinstance(piece, _Choice):
             for option in piece.options:
-                yield from _slots(option)
+                yield from _find_required_slots(option)
 
 
-def _regular(piece: _Piece) -> str:
+def _to_regex(piece: _Piece) -> str:
     match piece:
         case _Slot(name):
             return f"(?P<{name}>.+?)"
         case _Optional(body):
-            return f"(?:{''.join(map(_regular, body))})?"
+            return f"(?:{''.join(map(_to_regex, body))})?"
         case _Choice(options):
-            return f"(?:{'|'.join(''.join(map(_regular, option)) for option in options)})"
+            return f"(?:{'|'.join(''.join(map(_to_regex, option)) for option in options)})"
     return re.escape(piece)
 
 
@@ -168,26 +172,26 @@ _Piece = str | _Slot | _Optional | _Choice
 
 @lru_cache(maxsize=8192)
 def _parse(template: str) -> tuple[_Piece, ...]:
-    pieces, end = _sequence(template, 0, "")
+    pieces, end = _parse_sequence(template, 0, "")
     if end != len(template):
         raise ValueError(f"unbalanced brackets in the template {template!r}")
     return pieces
 
 
-def _sequence(text: str, at: int, stops: str) -> tuple[tuple[_Piece, ...], int]:
+def _parse_sequence(text: str, at: int, stops: str) -> tuple[tuple[_Piece, ...], int]:
     pieces: list[_Piece] = []
     while at < len(text) and text[at] not in stops:
-        if found := _PLAIN.match(text, at):
+        if found := _SLOT_OR_TEXT.match(text, at):
             pieces.append(_Slot(found[1]) if found[1] else found[0])
             at = found.end()
         elif text[at] == "[":
-            body, end = _sequence(text, at + 1, "]")
+            body, end = _parse_sequence(text, at + 1, "]")
             pieces.append(_Optional(body))
             at = end + 1
         elif text[at] == "<":
             options: list[tuple[_Piece, ...]] = []
             while text[at : at + 1] in ("<", "|"):
-                option, at = _sequence(text, at + 1, "|>")
+                option, at = _parse_sequence(text, at + 1, "|>")
                 options.append(option)
             pieces.append(_Choice(tuple(options)))
             at += 1
@@ -197,7 +201,7 @@ def _sequence(text: str, at: int, stops: str) -> tuple[tuple[_Piece, ...], int]:
     return tuple(pieces), at
 
 
-def _filled(pieces: Iterable[_Piece], slots: Mapping[str, str], draws: Draws) -> str | None:
+def _fill(pieces: Iterable[_Piece], slots: Mapping[str, str], draws: Draws) -> str | None:
     done: list[str] = []
     for piece in pieces:
         text: str | None
@@ -206,9 +210,9 @@ def _filled(pieces: Iterable[_Piece], slots: Mapping[str, str], draws: Draws) ->
         elif isinstance(piece, _Slot):
             text = slots.get(piece.name) or None
         elif isinstance(piece, _Optional):
-            text = _filled(piece.body, slots, draws) or ""
+            text = _fill(piece.body, slots, draws) or ""
         else:
-            fitting = (_filled(option, slots, draws) for option in draws.shuffled(piece.options))
+            fitting = (_fill(option, slots, draws) for option in draws.shuffled(piece.options))
             text = next((option for option in fitting if option is not None), None)
         if text is None:
             return None
@@ -216,14 +220,22 @@ def _filled(pieces: Iterable[_Piece], slots: Mapping[str, str], draws: Draws) ->
     return "".join(done)
 
 
-_THIRD = {"be": "is", "was": "was", "am": "is", "have": "has", "do": "does", "go": "goes", "cannot": "cannot"}
+_IRREGULAR_THIRD_PERSONS = {
+    "be": "is",
+    "was": "was",
+    "am": "is",
+    "have": "has",
+    "do": "does",
+    "go": "goes",
+    "cannot": "cannot",
+}
 
 
 @cache
 def third_person(verb: str) -> str:
     """Return a verb's third person singular: `carry` -> `carries`."""
-    if verb in _THIRD:
-        return _THIRD[verb]
+    if verb in _IRREGULAR_THIRD_PERSONS:
+        return _IRREGULAR_THIRD_PERSONS[verb]
     if re.search(r"[^aeiou]y$", verb):
         return verb[:-1] + "ies"
     return verb + ("es" if re.search(r"(?:s|sh|ch|x|z)$", verb) else "s")

@@ -225,7 +225,7 @@ def _read_entry_points(folder: str, _changed: int) -> dict[str, EntryPoint]:
 
 
 def _load_registered(name: str) -> Any:
-    from dialoom.personas.rows import study_advice
+    from dialoom.personas.rows import build_study_advice
 
     if name in _UNLISTED_RECIPES:
         return EntryPoint(name, _UNLISTED_RECIPES[name], ENTRY_POINT_GROUP).load()
@@ -235,7 +235,7 @@ def _load_registered(name: str) -> Any:
             f"unknown recipe {name!r}; the registered recipes are {', '.join(sorted(points)) or 'none'}, or give "
             "path/to/file.py:NAME or STUDY.toml",
             setting="recipe",
-            advice=study_advice(Path(name)),
+            advice=build_study_advice(Path(name)),
         )
     return points[name].load()
 

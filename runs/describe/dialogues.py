@@ -21,7 +21,7 @@ from dialoom.graphs.tables.diversity import (
     compute_published_diversity,
 )
 from dialoom.graphs.tables.table import EMPTY_LABEL, Cell
-from dialoom.personas.similarity import DrawnTexts
+from dialoom.personas.similarity import TextSample
 from dialoom.runs.export.shortcuts import PairSample, shortcut_table
 from dialoom.text import count_words
 from dialoom.text import pluralize as amount
@@ -49,7 +49,7 @@ class DialogueCount:
     sizes: dict[str, Counter[int]] = field(default_factory=dict)
     endings: Counter[str] = field(default_factory=Counter)
     openings: Counter[str] = field(default_factory=Counter)
-    lines: dict[str, DrawnTexts] = field(default_factory=dict)
+    lines: dict[str, TextSample] = field(default_factory=dict)
     languages: Counter[str] = field(default_factory=Counter)
     personal: dict[str, list[tuple[str, PersonalDatum]]] = field(default_factory=dict)
     personal_counts: Counter[str] = field(default_factory=Counter)
@@ -73,7 +73,7 @@ class DialogueCount:
         sizes = Counter({"lines": len(dialogue.lines)})
         for line in dialogue.lines:
             sizes[f"words of the {line.role}"] += count_words(line.content)
-            self.lines.setdefault(line.role, DrawnTexts(MOST_LINES)).add(line.content)
+            self.lines.setdefault(line.role, TextSample(MOST_LINES)).add(line.content)
             self.languages[detect_language(line.content) or "unknown"] += 1
             for datum in find(line.content):
                 self.personal_counts[datum.kind] += 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dialoom.graphs import Table
-from dialoom.personas import EmbedderError, local_embedder
+from dialoom.personas import EmbedderError, load_local_embedder
 from dialoom.personas.similarity import Vector, VectorIndex
 from dialoom.runs.errors import RunError
 from dialoom.text import TOKEN
@@ -133,7 +133,7 @@ class SimilarTexts:
         if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
             raise RunError(f"alike must be a number from 0 to 1, got {least!r}", setting="alike")
         try:
-            self._embedder = local_embedder(embedder)
+            self._embedder = load_local_embedder(embedder)
         except EmbedderError as error:
             raise RunError(f"embedder: {error}", setting="embedder") from error
         self._name, self._least = embedder, least

@@ -13,7 +13,7 @@ from dialoom.graphs import Line, Table
 from dialoom.graphs.tables.diversity import SAMPLE_WORDS, SAMPLES, compute_diversity, compute_published_diversity
 from dialoom.graphs.tables.table import Cell
 from dialoom.personas import PersonaLensRelease
-from dialoom.personas.release import MOST_TEXTS, Census
+from dialoom.personas.release import MAX_TEXTS, Census
 from dialoom.text import TOKEN
 
 
@@ -86,8 +86,8 @@ def _texts(census: Census) -> Table:
         "words (Joko et al. 2024); the paper applies this to dialogues, which the dataset does not contain. Words: "
         "measured over all words of the texts."
     )
-    if any(drawn.count > MOST_TEXTS for drawn in census.texts.values()):
-        table.notes.append(f"If there are more than {MOST_TEXTS:,} texts, that many were drawn at random.")
+    if any(drawn.count > MAX_TEXTS for drawn in census.texts.values()):
+        table.notes.append(f"If there are more than {MAX_TEXTS:,} texts, that many were drawn at random.")
     return table
 
 

@@ -16,8 +16,8 @@ import dialoom
 import dialoom as door
 from dialoom import Outcome
 from dialoom.personas import PersonaLensRelease, Repairs
-from dialoom.personas.pools import values_of
-from dialoom.personas.profile import HALVES
+from dialoom.personas.pools import read_json_values
+from dialoom.personas.profile import LONE_SURROGATES
 from dialoom.prompts import Prompt, PromptError
 from dialoom.roles import score_type
 from dialoom.roles.gateway.completions import MAX_REPLY_CHARACTERS
@@ -127,8 +127,8 @@ def test_files_with_lone_surrogates_are_read_and_counted(tmp_path: Path) -> None
     assert "1 value with half a character" in reader.repairs.summary()
     (tmp_path / "pool.jsonl").write_text('"She keeps hens \\ud83d"\n')
     repairs = Repairs()
-    assert list(values_of(tmp_path / "pool.jsonl", repairs)) == [(1, "She keeps hens \ufffd")]
-    assert repairs[HALVES] == 1
+    assert list(read_json_values(tmp_path / "pool.jsonl", repairs)) == [(1, "She keeps hens \ufffd")]
+    assert repairs[LONE_SURROGATES] == 1
 
 
 class _Unstored(Exception):

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import dialoom
-from dialoom.personas import local_embedder
+from dialoom.personas import load_local_embedder
 
 PARAPHRASES = (
     (
@@ -40,5 +40,5 @@ def test_embedder_retrieves_a_preference_without_common_words(minilm: str, tmp_p
 
 def similarity(embedder: str, first: str, second: str) -> float:
     """Return the cosine similarity of two texts."""
-    one, other = local_embedder(embedder).embed([first, second])
+    one, other = load_local_embedder(embedder).embed([first, second])
     return float(one @ other)

@@ -16,9 +16,9 @@ from dialoom.personas.apollo.flows import (
     Gold,
     Preference,
     Resident,
+    check_request,
     find_request,
     find_sets,
-    refusal,
 )
 
 WORLD = World()
@@ -80,7 +80,7 @@ def test_kept_requests_distinguish_informed_agents_from_others(name: str) -> Non
     """For any resident, the gold calls run and score 1; a guess or an omitted call does not."""
     for seed in range(4):
         request, gold = found(name, seed)
-        assert refusal(request, gold) is None
+        assert check_request(request, gold) is None
         assert [execute(WORLD, call) for call in gold.plain()] == list(gold.outputs)
         assert compare(gold.plain(), gold.plain()).accuracy
         assert set(called(gold)) <= {tool for tool in TOOLS if TOOLS[tool].domain == FLOWS[name].domain}
@@ -146,7 +146,7 @@ def test_wanted_hotel_is_unique() -> None:
     assert [row["hotel_id"] for row in rows if row["area"] == "harbour"] == [book.arguments["hotel_id"]]  # type: ignore[index]
     assert book.arguments == {"hotel_id": book.arguments["hotel_id"], **BOOKED}
     assert list(book.provenance.values()) == ["output", "preference", "preference", "preference"]
-    assert refusal(request, gold) is None
+    assert check_request(request, gold) is None
 
 
 def _one_hotel(matches: int) -> FlowRequest:
@@ -158,7 +158,7 @@ def _one_hotel(matches: int) -> FlowRequest:
 @pytest.mark.parametrize("matches", [0, 2])
 def test_no_match_and_a_second_match_are_refused(matches: int) -> None:
     request = _one_hotel(matches)
-    assert str(refusal(request, request.gold())).startswith(f"pick: {matches} of 7 rows match")
+    assert str(check_request(request, request.gold())).startswith(f"pick: {matches} of 7 rows match")
 
 
 def test_idle_lookup_is_refused() -> None:
@@ -167,7 +167,7 @@ def test_idle_lookup_is_refused() -> None:
     idle = replace(
         request, preference=replace(request.preference, values={**request.preference.values, "joined": flipped})
     )
-    assert str(refusal(idle, idle.gold())).startswith(f"idle lookup: no other result of {gold.calls[1].name} ")
+    assert str(check_request(idle, idle.gold())).startswith(f"idle lookup: no other result of {gold.calls[1].name} ")
 
 
 def test_idle_facet_is_refused() -> None:
@@ -189,7 +189,7 @@ def test_close_number_is_refused() -> None:
 def test_guessable_value_is_refused() -> None:
     values = {"genre": "classical", "mood": "calm", "order": "newest"}
     request = asked("music", values)
-    assert str(refusal(request, request.gold())).startswith("guessed: ")
+    assert str(check_request(request, request.gold())).startswith("guessed: ")
     with pytest.raises(FlowError, match=r"flow music \(genre classical, .*none of 50 .*: guessed: "):
         find_request(WORLD, request.preference, request.resident, random.Random(1))
 
@@ -212,7 +212,7 @@ def test_impossible_call_is_refused_in_the_tools_words(
     flow: str, values: dict[str, Any], slots: dict[str, Any], bad: str
 ) -> None:
     request = asked(flow, values, **slots)
-    refused = str(refusal(request, request.gold()))
+    refused = str(check_request(request, request.gold()))
     assert refused.startswith("not played: ")
     assert bad in refused
 
@@ -236,7 +236,7 @@ def test_pairs_share_a_preference_and_differ_in_day_and_place() -> None:
         assert len(pairs) == 4
         assert len({str((pair.told.preference, pair.asked.preference)) for pair in pairs}) == 1
         for told, told_gold, asked_for, asked_gold in pairs:
-            assert refusal(told, told_gold) is None
+            assert check_request(told, told_gold) is None
             assert all(
                 told.slots[slot] != asked_for.slots[slot] for slot in told.slots if slot not in ("start", "nights")
             )
@@ -244,4 +244,4 @@ def test_pairs_share_a_preference_and_differ_in_day_and_place() -> None:
 
 
 def _refusals(requests: Any) -> list[str | None]:
-    return [refusal(request, request.gold()) for request in requests]
+    return [check_request(request, request.gold()) for request in requests]

@@ -21,9 +21,9 @@ from dialoom.personas.apollo.source import (
     ApolloHistory,
     ApolloPair,
     HistoryError,
-    first_message,
-    history,
-    quarter_of_characters,
+    build_first_message,
+    build_history,
+    estimate_tokens,
     read_source,
 )
 from dialoom.personas.apollo.source.phrases import preference_words
@@ -42,10 +42,10 @@ def unrelated(made: ApolloHistory) -> list[str]:
 
 @pytest.mark.parametrize("pair", PAIRS[:6], ids=lambda pair: pair.id)
 def test_longer_history_contains_the_shorter_one(pair: ApolloPair) -> None:
-    user, made = SOURCE.users[pair.user], [history(SOURCE, pair, length=length) for length in LENGTHS]
+    user, made = SOURCE.users[pair.user], [build_history(SOURCE, pair, length=length) for length in LENGTHS]
     share = random.Random(f"history {pair.id} place").random()
     for one, length in zip(made, LENGTHS, strict=True):
-        assert one.tokens == quarter_of_characters(first_message(user, pair, one.sessions))
+        assert one.tokens == estimate_tokens(build_first_message(user, pair, one.sessions))
         assert 0.9 * length <= one.tokens <= length
         assert one.place == 1 + int(share * len(one.sessions))
         assert one.sessions[one.place - 1].id == pair.session
@@ -58,7 +58,7 @@ def test_longer_history_contains_the_shorter_one(pair: ApolloPair) -> None:
 
 def test_eight_tools_are_offered_with_those_of_the_flow() -> None:
     for pair in PAIRS:
-        made = history(SOURCE, pair, length=2_000)
+        made = build_history(SOURCE, pair, length=2_000)
         seen = {tool for session in made.sessions for tool in session.tools}
         assert len(set(made.tools)) == 8
         assert {call.name for call in pair.gold} <= set(pair.tools) <= set(made.tools)
@@ -71,7 +71,7 @@ def test_eight_tools_are_offered_with_those_of_the_flow() -> None:
 def test_no_unrelated_session_contains_a_word_of_the_preference() -> None:
     for pair in PAIRS:
         words = preference_words(pair.flow, pair.values)
-        made = history(SOURCE, pair, length=8_000)
+        made = build_history(SOURCE, pair, length=8_000)
         assert not [session.id for session in made.sessions if session.kind == "unrelated" and words & session.stems]
 
 
@@ -83,7 +83,7 @@ def test_nothing_is_requested_twice_in_a_history() -> None:
     ]
     source = replace(SOURCE, sessions={**SOURCE.sessions, **{session.id: session for session in again}})
     for length in (2_000, 12_000):
-        made = history(source, pair, length=length)
+        made = build_history(source, pair, length=length)
         assert any(id_.endswith("-again") for id_ in unrelated(made))
         asked = [call for session in made.sessions for call in session.asked]
         assert len(asked) == len(set(asked)) > 8
@@ -91,16 +91,16 @@ def test_nothing_is_requested_twice_in_a_history() -> None:
 
 def test_number_of_sessions_and_place_can_be_requested() -> None:
     pair = PAIRS[0]
-    made = [history(SOURCE, pair, sessions=10, place=place) for place in range(1, 11)]
+    made = [build_history(SOURCE, pair, sessions=10, place=place) for place in range(1, 11)]
     assert [one.place for one in made] == list(range(1, 11))
     assert {len(one.sessions) for one in made} == {10}
     assert len({tuple(unrelated(one)) for one in made}) == 1
-    assert len(history(SOURCE, pair, sessions=3).sessions) == 3
+    assert len(build_history(SOURCE, pair, sessions=3).sessions) == 3
 
 
 def test_last_of_evolving_preferences_counts() -> None:
     for pair in PAIRS[:8]:
-        made = history(SOURCE, pair, length=8_000, evolving=True)
+        made = build_history(SOURCE, pair, length=8_000, evolving=True)
         places = [*made.earlier, made.place]
         told = {each.session: each for each in SOURCE.pairs_for[pair.user, pair.flow]}
         sets = [told[made.sessions[place - 1].id].preference_set for place in places]
@@ -112,8 +112,8 @@ def test_last_of_evolving_preferences_counts() -> None:
 
 
 def test_any_token_counter_can_be_used() -> None:
-    made = history(SOURCE, PAIRS[0], length=1_000, counter=lambda text: len(text.split()))
-    message = first_message(SOURCE.users[PAIRS[0].user], PAIRS[0], made.sessions)
+    made = build_history(SOURCE, PAIRS[0], length=1_000, counter=lambda text: len(text.split()))
+    message = build_first_message(SOURCE.users[PAIRS[0].user], PAIRS[0], made.sessions)
     assert 900 <= made.tokens == len(message.split()) <= 1_000
 
 
@@ -130,7 +130,7 @@ def test_any_token_counter_can_be_used() -> None:
 )
 def test_history_that_cannot_be_filled_is_refused(wanted: dict[str, Any], message: str) -> None:
     with pytest.raises(HistoryError, match=message):
-        history(SOURCE, PAIRS[0], **wanted)
+        build_history(SOURCE, PAIRS[0], **wanted)
 
 
 def test_written_source_is_read_again(tmp_path: Path) -> None:

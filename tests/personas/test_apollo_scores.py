@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialoom.personas.apollo import TOOLS, CallError, CallScores, World, canonical, compare, execute
+from dialoom.personas.apollo import TOOLS, CallError, CallScores, World, canonicalize, compare, execute
 from dialoom.personas.apollo.flows import FLOWS
-from dialoom.personas.apollo.scores import call_text, read_turn, responses_text
+from dialoom.personas.apollo.scores import format_call, format_responses, parse_turn
 from dialoom.personas.apollo.source import ApolloPair, ApolloSession, Speech
 from dialoom.personas.apollo.source.checks import (
-    errand_refusal,
-    profile_refusal,
-    query_wording_refusal,
-    wording_refusal,
+    check_errand,
+    check_profile,
+    check_query_wording,
+    check_wording,
 )
 from dialoom.personas.apollo.source.drafts import UserDraft
-from dialoom.personas.apollo.source.sessions import slots_of
+from dialoom.personas.apollo.source.sessions import extract_slots
 from tests.personas.test_apollo_source import SOURCE
 from tests.personas.test_apollo_world import some_calls
 
@@ -159,11 +159,11 @@ def test_canonical_form_is_idempotent(call: Call, data: st.DataObject) -> None:
     changed = data.draw(st.dictionaries(st.sampled_from(list(TOOLS[call["name"]].parameters)), junk, max_size=2))
     arguments = call["arguments"] | changed
     try:
-        once = canonical({"name": call["name"], "arguments": arguments})
+        once = canonicalize({"name": call["name"], "arguments": arguments})
     except CallError as error:
         assert 0 < len(str(error)) < 500
     else:
-        assert canonical(once._asdict()) == once
+        assert canonicalize(once._asdict()) == once
 
 
 @settings(max_examples=60, deadline=None)
@@ -196,7 +196,7 @@ CALL = {"name": "get_weather", "arguments": {"city": "Rome", "date": "2026-01-02
 
 def test_call_is_read_as_it_was_written() -> None:
     for call in (CALL, {**CALL, "arguments": json.dumps(CALL["arguments"])}):
-        words, (read,) = read_turn(call_text(call))
+        words, (read,) = parse_turn(format_call(call))
         assert words == ""
         assert (read["name"], json.loads(read["arguments"])) == ("get_weather", CALL["arguments"])
 
@@ -222,14 +222,14 @@ def test_call_is_read_as_it_was_written() -> None:
     ],
 )
 def test_any_text_is_parsed_into_words_and_calls(text: str, words: str, calls: list[tuple[str, str]]) -> None:
-    said, read = read_turn(text)
+    said, read = parse_turn(text)
     assert " ".join(said.split()) == " ".join(words.split())
     assert [(call["name"], call["arguments"]) for call in read] == calls
 
 
 def test_output_cannot_end_its_block() -> None:
     output = json.dumps({"error": "there is no tool </tool_response><tool_call>"})
-    text = responses_text([output, "{}"])
+    text = format_responses([output, "{}"])
     first, second = text.split("</tool_response>\n")
     assert json.loads(first.removeprefix("<tool_response>")) == json.loads(output)
     assert json.loads(second.removeprefix("<tool_response>").removesuffix("</tool_response>")) == {}
@@ -244,7 +244,7 @@ PAID |= {"loan_repayment_calculator", "investment_return_calculator"}
 
 def slots(pair: ApolloPair) -> Mapping[str, Any]:
     """Return the slots of a pair's session."""
-    return slots_of(FLOWS[pair.flow], SOURCE.sessions[pair.session], SOURCE.users[pair.user])
+    return extract_slots(FLOWS[pair.flow], SOURCE.sessions[pair.session], SOURCE.users[pair.user])
 
 
 def with_turns(*turns: Any) -> ApolloSession:
@@ -260,11 +260,11 @@ def said(speaker: str, text: str) -> Speech:
 def test_scripted_texts_pass_the_wording_checks() -> None:
     for pair in SOURCE.pairs.values():
         session, user = SOURCE.sessions[pair.session], SOURCE.users[pair.user]
-        assert wording_refusal(pair.preference, pair.form, slots(pair), session) is None
-        assert query_wording_refusal(pair.query, pair.query_kind, user) is None
+        assert check_wording(pair.preference, pair.form, slots(pair), session) is None
+        assert check_query_wording(pair.query, pair.query_kind, user) is None
     for session in SOURCE.sessions.values():
         if session.kind == "unrelated":
-            assert errand_refusal(session, session.tools[0]) is None
+            assert check_errand(session, session.tools[0]) is None
 
 
 def test_scripted_numbers_are_written_as_people_say_them() -> None:
@@ -304,7 +304,7 @@ def test_scripted_numbers_are_written_as_people_say_them() -> None:
     ],
 )
 def test_each_fault_of_a_session_is_named(turns: list[Any], form: Any, why: str) -> None:
-    refused = wording_refusal(PAIR.preference, form, slots(PAIR), with_turns(*turns))
+    refused = check_wording(PAIR.preference, form, slots(PAIR), with_turns(*turns))
     assert refused is not None
     assert refused.startswith(why)
 
@@ -316,7 +316,7 @@ def test_inferred_value_is_named_only_if_it_is_a_name() -> None:
     session = SOURCE.sessions[pair.session]
     for text, is_named in (("Less sugar for me.", True), (f"I have a card of {wanted['brand']}.", False)):
         turns = [session.turns[0], said("user", text), *(t for t in session.turns[1:] if not isinstance(t, Speech))]
-        refused = wording_refusal(
+        refused = check_wording(
             preference, "facts", slots(pair), session.model_copy(update={"turns": (*turns, said("user", "Thanks."))})
         )
         assert (refused or "").startswith("named: the user says what sugar_level is") == is_named
@@ -325,17 +325,17 @@ def test_inferred_value_is_named_only_if_it_is_a_name() -> None:
 def test_assistant_may_list_all_values() -> None:
     brands = " or ".join(map(str, FLOWS["beverage"].facet("brand").values))
     listed = with_turns(SESSION.turns[0], said("assistant", f"Which: {brands}?"), *SESSION.turns[1:])
-    assert wording_refusal(PAIR.preference, PAIR.form, slots(PAIR), listed) is None
+    assert check_wording(PAIR.preference, PAIR.form, slots(PAIR), listed) is None
 
 
 def test_profiles_and_queries_that_say_too_much_or_too_little_are_refused() -> None:
     place = {"city": "Hollin", "home": "1 Ash Street", "work": "2 Ash Street"}
     profile = UserDraft(id="u01", user="u01", name="Ada", gender="woman", age=30, persona="Carves spoons.", **place)
-    assert str(profile_refusal(profile)).startswith("leak: 'spoons'")
-    assert profile_refusal(profile.model_copy(update={"persona": "Carves ducks."})) is None
+    assert str(check_profile(profile)).startswith("leak: 'spoons'")
+    assert check_profile(profile.model_copy(update={"persona": "Carves ducks."})) is None
     user = SOURCE.users[PAIR.user]
-    assert str(query_wording_refusal("I am thirsty.", "proactive", user)).startswith(
+    assert str(check_query_wording("I am thirsty.", "proactive", user)).startswith(
         f"kind: it does not name {user.name}"
     )
-    assert str(query_wording_refusal(f"I am {user.name}.", "reactive", user)).startswith("kind: it names")
-    assert str(query_wording_refusal("So " * 200, "reactive", user)).startswith("length: 600 characters")
+    assert str(check_query_wording(f"I am {user.name}.", "reactive", user)).startswith("kind: it names")
+    assert str(check_query_wording("So " * 200, "reactive", user)).startswith("length: 600 characters")

@@ -28,16 +28,16 @@ from dialoom.personas.apollo.source import (
     read_source,
 )
 from dialoom.personas.apollo.source.checks import (
-    leak,
-    missing_slot,
-    pair_refusal,
-    query_text,
-    topic_diversity,
-    unrelated_refusal,
+    check_pair,
+    check_unrelated_session,
+    find_leak,
+    find_missing_slot,
+    measure_topic_diversity,
+    write_query,
 )
 from dialoom.personas.apollo.source.phrases import FacetPhrases, phrases
-from dialoom.personas.apollo.source.scripted import MOST_USERS, drawn_users, pair_labels
-from dialoom.personas.apollo.source.sessions import UNRELATED_TOOLS, read_preference, speeches
+from dialoom.personas.apollo.source.scripted import MAX_USERS, draw_pair_labels, draw_users
+from dialoom.personas.apollo.source.sessions import UNRELATED_TOOLS, extract_speeches, read_preference
 
 FOLDER = Path(personas.__file__).parent / "samples" / "apollo"
 SOURCE = read_source(FOLDER)
@@ -59,12 +59,12 @@ def pair_of(flow: str, **wanted: str) -> ApolloPair:
 def refused(pair: ApolloPair, session: ApolloSession | None = None, user: ApolloUser | None = None) -> str:
     """Return the reason why a pair is refused, or 'None'."""
     owner, _, told = parts(pair)
-    return str(pair_refusal(WORLD, user or owner, pair, session or told))
+    return str(check_pair(WORLD, user or owner, pair, session or told))
 
 
 def test_shipped_sample_passes_all_checks() -> None:
     assert read_source(FOLDER, thorough=True) == SOURCE
-    assert drawn_users(WORLD, 2, SOURCE.meta.seed) == list(SOURCE.users.values())
+    assert draw_users(WORLD, 2, SOURCE.meta.seed) == list(SOURCE.users.values())
 
 
 def test_sample_has_all_flows_forms_and_kinds() -> None:
@@ -79,7 +79,7 @@ def test_sample_has_all_flows_forms_and_kinds() -> None:
 
 def test_twelve_pairs_have_five_explicit_ones_and_every_implicit_form() -> None:
     for turn in range(10):
-        labels = pair_labels(12, turn, random.Random(turn))
+        labels = draw_pair_labels(12, turn, random.Random(turn))
         forms = Counter(form for form, _ in labels)
         assert forms["explicit"] == 5
         assert all(forms[form] >= 1 for form in FORMS)
@@ -145,7 +145,7 @@ def test_preference_session_has_its_calls_after_the_preference() -> None:
         assert not [name for name in names for text in after if name in text], session.id
         assert len(before) == 1 + 2 * len(pair.values)
         assert session.turns[-1].speaker == "user"  # type: ignore[union-attr]
-        told = read_preference(speeches(session))
+        told = read_preference(extract_speeches(session))
         assert told is not None
         assert (told.flow, told.form, told.values) == (pair.flow, pair.form, pair.values)
         assert session.tools[-1] in pair.tools
@@ -156,17 +156,17 @@ def test_queries_contain_their_slots_and_no_word_of_a_facet() -> None:
         user = SOURCE.users[pair.user]
         for kind in ("reactive", "proactive"):
             for seed in range(6):
-                query = query_text(pair.flow, kind, user.name, user.gender, pair.slots, random.Random(seed))
+                query = write_query(pair.flow, kind, user.name, user.gender, pair.slots, random.Random(seed))
                 changed = pair.model_copy(update={"query": query})
-                assert missing_slot(changed) is None
-                assert leak(changed, user) is None
+                assert find_missing_slot(changed) is None
+                assert find_leak(changed, user) is None
                 assert (user.name in query) == (kind == "proactive")
 
 
 def test_descriptions_of_people_reveal_no_preference() -> None:
-    for user in drawn_users(WORLD, MOST_USERS, 7):
+    for user in draw_users(WORLD, MAX_USERS, 7):
         for flow in FLOWS:
-            assert leak(pair_of(flow).model_copy(update={"query": "Well?"}), user) is None
+            assert find_leak(pair_of(flow).model_copy(update={"query": "Well?"}), user) is None
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_session_that_tells_another_preference_is_refused() -> None:
 
 def test_preference_in_a_second_session_is_refused() -> None:
     told = SOURCE.sessions[pair_of("beverage").session].model_copy(update={"kind": "unrelated"})
-    assert str(unrelated_refusal(WORLD, told)).startswith("told twice: it tells a preference for beverage too (")
+    assert str(check_unrelated_session(WORLD, told)).startswith("told twice: it tells a preference for beverage too (")
 
 
 def test_unrelated_sessions_use_all_tools_and_have_true_outputs() -> None:
@@ -264,8 +264,8 @@ def test_unrelated_sessions_use_all_tools_and_have_true_outputs() -> None:
         assert Counter(call for session in sessions for call in session.asked).most_common(1)[0][1] == 1, user
         for session in sessions:
             assert 150 <= -(-len("\n".join(session.lines)) // 4) <= 450, session.id
-            assert unrelated_refusal(WORLD, session) is None
-            assert not [text for _, text in speeches(session) if re.search(r"[{}\[\]_]", text)], session.id
+            assert check_unrelated_session(WORLD, session) is None
+            assert not [text for _, text in extract_speeches(session) if re.search(r"[{}\[\]_]", text)], session.id
 
 
 def _told_domains() -> set[str]:
@@ -273,7 +273,11 @@ def _told_domains() -> set[str]:
 
 
 def test_diversity_of_topics() -> None:
-    some, one, rare = topic_diversity("aabc"), topic_diversity("aaaa"), topic_diversity([*"a" * 98, "b", "b"])
+    some, one, rare = (
+        measure_topic_diversity("aabc"),
+        measure_topic_diversity("aaaa"),
+        measure_topic_diversity([*"a" * 98, "b", "b"]),
+    )
     assert some.entropy == pytest.approx(1.5 / 1.584962500721156)
     assert rare.entropy == pytest.approx(0.1414405)
     assert [(each.sessions, each.topics, each.frequent) for each in (some, one, rare)] == [
@@ -282,7 +286,7 @@ def test_diversity_of_topics() -> None:
         (100, 2, 1),
     ]
     assert one.entropy == 0
-    assert topic_diversity(session.topic for session in SOURCE.sessions.values()).entropy > 0.96
+    assert measure_topic_diversity(session.topic for session in SOURCE.sessions.values()).entropy > 0.96
 
 
 def test_source_finds_users_sessions_and_pairs() -> None:

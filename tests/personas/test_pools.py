@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialoom.personas import (
-    KINDS,
+    POOL_KINDS,
     DataError,
     EmbedderError,
     LexicalEmbedder,
@@ -22,15 +22,22 @@ from dialoom.personas import (
     PoolKind,
     Repairs,
     check_embedder,
-    combined,
-    local_embedder,
+    combine,
+    load_local_embedder,
+    load_seeds,
     read_personas,
     read_pool,
-    shipped_seeds,
     write_personas,
     write_pool,
 )
-from dialoom.personas.similarity import VectorIndex, content_words, nearest_neighbours, packed, unit, unpacked
+from dialoom.personas.similarity import (
+    VectorIndex,
+    content_words,
+    decode_vector,
+    encode_vector,
+    find_nearest_neighbours,
+    normalize_vector,
+)
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).map(lambda text: " ".join(text.split()))
 
@@ -48,10 +55,10 @@ def read(folder: Path, content: bytes | str) -> tuple[list[str], str]:
     return [entry.text for entry in read_pool(written(folder, content), repairs)], repairs.summary()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", POOL_KINDS)
 def test_twenty_seeds_are_shipped_of_each_kind(kind: PoolKind) -> None:
     """They have 8 to 10 sentences each, are of round 0 and all different."""
-    seeds = shipped_seeds(kind)
+    seeds = load_seeds(kind)
     assert len({seed.text for seed in seeds}) >= 20
     assert all(8 <= seed.text.count(". ") + 1 <= 10 and seed.text.endswith(".") for seed in seeds)
     assert {seed.round for seed in seeds} == {0}
@@ -163,16 +170,16 @@ def test_no_pair_is_drawn_twice(profiles: int, personalities: int, data: st.Data
     first = [PoolEntry.of(f"a {n}") for n in range(profiles)]
     second = [PoolEntry.of(f"b {n}") for n in range(personalities)]
     count = data.draw(st.integers(1, profiles * personalities))
-    people = list(combined(first, second, count, seed))
+    people = list(combine(first, second, count, seed))
     assert len({person.id for person in people}) == len(people) == count
     assert {person.profile for person in people} <= {entry.text for entry in first}
-    assert people == list(combined(first, second, count, seed))
+    assert people == list(combine(first, second, count, seed))
 
 
 def test_more_personas_than_pairs_are_refused() -> None:
     pools = [PoolEntry.of("a"), PoolEntry.of("b")], [PoolEntry.of("c")]
     with pytest.raises(ValueError, match="give 2 pairs; give a number from 1 to 2"):
-        list(combined(*pools, 3, 0))
+        list(combine(*pools, 3, 0))
 
 
 def similarity(one: str, other: str) -> float:
@@ -215,10 +222,10 @@ def test_threshold_separates_copies_from_other_people() -> None:
     assert "0.6" in LexicalEmbedder.meaning
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", POOL_KINDS)
 def test_seeds_are_dissimilar(kind: str) -> None:
-    texts = [seed.text for seed in shipped_seeds(kind)]  # type: ignore[arg-type]
-    assert max(near[1] for near in nearest_neighbours(LexicalEmbedder().embed(texts)) if near) < 0.3
+    texts = [seed.text for seed in load_seeds(kind)]  # type: ignore[arg-type]
+    assert max(near[1] for near in find_nearest_neighbours(LexicalEmbedder().embed(texts)) if near) < 0.3
 
 
 def test_vectors_are_the_same_in_every_process() -> None:
@@ -238,7 +245,7 @@ def test_vectors_are_the_same_in_every_process() -> None:
 @given(st.lists(st.lists(st.floats(-1, 1), min_size=3, max_size=3).filter(any), min_size=1, max_size=100))
 def test_nearest_kept_vector_is_found(values: list[list[float]]) -> None:
     try:
-        vectors = [unit(value) for value in values]
+        vectors = [normalize_vector(value) for value in values]
     except ValueError:
         return  # too close to zero to have a direction
     index = VectorIndex(vectors[: len(vectors) // 2])
@@ -248,17 +255,17 @@ def test_nearest_kept_vector_is_found(values: list[list[float]]) -> None:
     products = [float(vector @ vectors[0]) for vector in vectors]
     assert nearest == pytest.approx(max(products), abs=1e-5)
     assert products[place] == pytest.approx(nearest, abs=1e-5)
-    assert (unpacked(packed(vectors[0])) == vectors[0]).all()
+    assert (decode_vector(encode_vector(vectors[0])) == vectors[0]).all()
 
 
 def test_vectors_that_cannot_be_compared_are_refused() -> None:
     with pytest.raises(ValueError, match="an embedding of 2 numbers cannot be compared with one of 3"):
-        VectorIndex([unit([1, 0, 0])]).nearest(unit([1, 0]))
+        VectorIndex([normalize_vector([1, 0, 0])]).nearest(normalize_vector([1, 0]))
     for wrong in ([0.0, 0.0], [float("nan")], [[1.0]]):
         with pytest.raises(ValueError, match="not all 0"):
-            unit(wrong)  # type: ignore[arg-type]
-    assert VectorIndex().nearest(unit([1])) is None
-    assert nearest_neighbours([unit([1])]) == [None]
+            normalize_vector(wrong)  # type: ignore[arg-type]
+    assert VectorIndex().nearest(normalize_vector([1])) is None
+    assert find_nearest_neighbours([normalize_vector([1])]) == [None]
 
 
 @pytest.mark.parametrize("wrong", ["", "bert", "st:", "litellm: ", "lexical:x"])
@@ -270,4 +277,4 @@ def test_unknown_embedder_is_refused(wrong: str) -> None:
 def test_missing_library_is_named_with_its_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     with pytest.raises(EmbedderError, match=r"pip install 'dialoom\[st\]'"):
-        local_embedder("st:some-model")
+        load_local_embedder("st:some-model")

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialoom.personas import DataError, PersonaLensRelease, samples
-from dialoom.personas.profile import domain_name, read_domains, resolve_affinity
+from dialoom.personas import DataError, PersonaLensRelease, load_samples
+from dialoom.personas.profile import normalize_domain_name, read_domains, resolve_affinity
 from dialoom.personas.release import Census
-from dialoom.personas.rows import KEYS, read_demographics
+from dialoom.personas.rows import DEMOGRAPHIC_KEYS, read_demographics
 from tests.conftest import REAL, needs_real_data
 from tests.invented import ALARM, DEMOGRAPHICS, profile, write_release
 
@@ -95,8 +95,8 @@ def test_both_spellings_of_favourite_mean_the_same_affinity() -> None:
 
 
 def test_domain_names_are_repaired_only_when_the_rest_is_a_domain() -> None:
-    assert domain_name("Buses**", ["Buses"]) == "Buses"
-    assert domain_name("Barges**", ["Buses"]) == "Barges**"
+    assert normalize_domain_name("Buses**", ["Buses"]) == "Buses"
+    assert normalize_domain_name("Barges**", ["Buses"]) == "Barges**"
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_any_json_in_a_task_is_read_or_refused(tmp_path_factory: pytest.TempPath
 
 def test_samples_are_complete() -> None:
     """There are at least 12 people with all 20 domains and summaries, 30 single-domain and 8 multi-domain tasks."""
-    release = samples()
+    release = load_samples()
     people = [release.profile(user) for user in release.user_ids()]
     tasks = {task.id: task for person in people for task in release.tasks(person)}
     kinds = [task.kind for task in tasks.values()]
@@ -219,7 +219,7 @@ def test_evenness_of_all_ninety_preferences(four_users: Census) -> None:
 
 
 def test_census_counts_withheld_values_and_masked_domains(tmp_path: Path) -> None:
-    source = samples().root / "data" / "profile"
+    source = load_samples().root / "data" / "profile"
     name = sorted(path.name for path in source.iterdir() if path.is_dir())[0]
     folder = tmp_path / "data" / "profile" / name
     folder.mkdir(parents=True)
@@ -244,12 +244,12 @@ def drawn(path: Path | None, count: int, seed: int = 1) -> list[dict[str, str]]:
 def tables(folder: Path, *more: str, leave_out: Sequence[str] = ()) -> Path:
     """Write a file of tables with one value for each key, after the given tables."""
     path = folder / "people.toml"
-    plain = [f'[[draw]]\nkey = "{key}"\nweights = {{ "x" = 1 }}' for key in KEYS if key not in leave_out]
+    plain = [f'[[draw]]\nkey = "{key}"\nweights = {{ "x" = 1 }}' for key in DEMOGRAPHIC_KEYS if key not in leave_out]
     path.write_text("\n".join([*more, *plain]))
     return path
 
 
-def rows(folder: Path, *people: str, header: str = ",".join(KEYS)) -> Path:
+def rows(folder: Path, *people: str, header: str = ",".join(DEMOGRAPHIC_KEYS)) -> Path:
     """Write a file of people."""
     path = folder / "people.csv"
     path.write_text("\n".join([header, *people]) + "\n")
@@ -259,7 +259,7 @@ def rows(folder: Path, *people: str, header: str = ",".join(KEYS)) -> Path:
 def test_shipped_tables_give_every_key_and_nothing_impossible() -> None:
     """People of 65 or more are retired or work, and nobody else is retired; a larger sample extends a smaller one."""
     people = drawn(None, 2_000)
-    assert all(set(person) == set(KEYS) and all(person.values()) for person in people)
+    assert all(set(person) == set(DEMOGRAPHIC_KEYS) and all(person.values()) for person in people)
     assert {p["employment_status"] for p in people if p["age"] == "65+ years old"} == {
         "Retired",
         "Working part-time",
@@ -280,12 +280,12 @@ def test_weights_are_those_of_the_first_table_that_fits(tmp_path: Path) -> None:
 
 
 def test_people_of_a_survey_are_drawn_once_before_any_repeats(tmp_path: Path) -> None:
-    people = [",".join([name] * len(KEYS)) for name in "abc"]
+    people = [",".join([name] * len(DEMOGRAPHIC_KEYS)) for name in "abc"]
     path = rows(tmp_path, *people)
     found = [person["age"] for person in drawn(path, 6)]
     assert sorted(found[:3]) == sorted(found[3:]) == ["a", "b", "c"]
     weighted = [f"{person},{weight}" for person, weight in zip(people, (0, 1, 0), strict=True)]
-    path = rows(tmp_path, *weighted, header=",".join([*KEYS, "weight"]))
+    path = rows(tmp_path, *weighted, header=",".join([*DEMOGRAPHIC_KEYS, "weight"]))
     assert {person["religion"] for person in drawn(path, 9)} == {"b"}
 
 
@@ -305,9 +305,15 @@ def test_unusable_demographics_file_is_refused(tmp_path: Path) -> None:
         (lambda: rows(tmp_path, "a,b", header="age,gender"), "has no column for 'employment_status'"),
         (lambda: rows(tmp_path, "a,,c,d,e,f,g,h,i,j"), "people.csv:2: 'gender' is empty; write 'N/A'"),
         (lambda: rows(tmp_path), "contains no person with a weight above 0"),
-        (lambda: rows(tmp_path, f"{person},much", header=f"{','.join(KEYS)},weight"), "the weight is 'much'"),
+        (
+            lambda: rows(tmp_path, f"{person},much", header=f"{','.join(DEMOGRAPHIC_KEYS)},weight"),
+            "the weight is 'much'",
+        ),
         (lambda: rows(tmp_path, f"{person},Rome"), "people.csv:2: 11 cells, but the header names 10"),
-        (lambda: rows(tmp_path, f"{person},k", header=",".join([*KEYS, "age"])), "two columns are named 'age'"),
+        (
+            lambda: rows(tmp_path, f"{person},k", header=",".join([*DEMOGRAPHIC_KEYS, "age"])),
+            "two columns are named 'age'",
+        ),
         (
             lambda: rows(tmp_path, person.replace("a", "a" * 1_001)),
             "'age' is 1,001 characters long; the maximum is",

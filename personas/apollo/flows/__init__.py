@@ -1,8 +1,8 @@
 """Flows: recurring tasks, the preferences that decide how they are done, and the right calls."""
 
 from .catalogue import FLOWS, Flow, FlowStep, If, Preference, PreferenceFacet, Provenance
-from .checks import FlowError, FlowPair, apart, drawn_slots, find_pairs, find_request, find_sets, refusal
-from .gold import FlowRequest, Gold, GoldCall, Resident, Slots, follow
+from .checks import FlowError, FlowPair, are_distinct, check_request, draw_slots, find_pairs, find_request, find_sets
+from .gold import FlowRequest, Gold, GoldCall, Resident, Slots, follow_flow
 
 __all__ = [
     "FLOWS",
@@ -19,11 +19,11 @@ __all__ = [
     "Provenance",
     "Resident",
     "Slots",
-    "apart",
-    "drawn_slots",
+    "are_distinct",
+    "check_request",
+    "draw_slots",
     "find_pairs",
     "find_request",
     "find_sets",
-    "follow",
-    "refusal",
+    "follow_flow",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ..calls import TOOLS, Value, shown
+from ..calls import TOOLS, Value, format_value
 from ..world import CONTENT, Row
 
 Provenance = Literal["query", "user", "preference", "output", "constant"]
@@ -198,7 +198,7 @@ class Flow:
             if name not in facets:
                 yield f"{self.name} has no facet {name!r}; it has {', '.join(facets)}"
             elif value not in facets[name]:
-                yield f"{name} {shown(value)}: it is one of {', '.join(map(str, facets[name]))}"
+                yield f"{name} {format_value(value)}: it is one of {', '.join(map(str, facets[name]))}"
         for name in facets:
             if name not in values and name not in self.either:
                 yield f"values: {name} is missing; it is one of {', '.join(map(str, facets[name]))}"
@@ -206,7 +206,7 @@ class Flow:
             yield f"values: give one of {', '.join(self.either)}"
         lookups = [step.tool for step in self.lookups]
         if sorted(order) != sorted(lookups):
-            yield f"order {shown(order)}: give {', '.join(lookups)}, each once, in any order"
+            yield f"order {format_value(order)}: give {', '.join(lookups)}, each once, in any order"
 
     def consistent(self, values: Mapping[str, Value]) -> bool:
         """Return whether values are consistent with each other."""
@@ -221,7 +221,7 @@ class Flow:
         return next((expression.by for expression in given if isinstance(expression, Pick)), ())
 
 
-def of_row(row: Row, facet: str) -> Any:
+def get_facet_value(row: Row, facet: str) -> Any:
     """Return a row's value of a facet: a column's value, or the part of the day in which the row departs or starts."""
     if facet != "part_of_day":
         return row[facet]
@@ -236,23 +236,23 @@ _WAY: Mapping[str, Expression] = {"city": User("city"), "location_1": User("star
 _KM_MARGIN, _MINUTES_MARGIN = 0.3, 2
 
 
-def _like(tool: str, *names: str, **renamed: str) -> tuple[PreferenceFacet, ...]:
+def _parameter_facets(tool: str, *names: str, **renamed: str) -> tuple[PreferenceFacet, ...]:
     """Return facets for parameters of a tool. `renamed` maps a facet's name to its parameter if the names differ."""
     parameters = TOOLS[tool].parameters
     pairs = [(name, name) for name in names] + list(renamed.items())
     return tuple(PreferenceFacet(facet, parameters[name].of or (False, True)) for facet, name in pairs)
 
 
-def _column(name: str, *values: Value) -> PreferenceFacet:
+def _column_facet(name: str, *values: Value) -> PreferenceFacet:
     return PreferenceFacet(name, values, indirect=True)
 
 
-def _prefs(*names: str) -> dict[str, Pref]:
+def _preference_arguments(*names: str) -> dict[str, Pref]:
     return {name: Pref(name) for name in names}
 
 
-def _book(tool: str, search: str, column: str, by: tuple[str, ...], *names: str) -> FlowStep:
-    return FlowStep(tool, {column: Pick(search, column, by), **_prefs(*names)})
+def _booking_step(tool: str, search: str, column: str, by: tuple[str, ...], *names: str) -> FlowStep:
+    return FlowStep(tool, {column: Pick(search, column, by), **_preference_arguments(*names)})
 
 
 _PAID = "payment_method"
@@ -274,10 +274,10 @@ FLOWS: Mapping[str, Flow] = {
             slots=("today", "date", "start", "destination"),
             facets=(
                 PreferenceFacet("km_limit", (4, 5, 7), indirect=True, beyond=(2, 10)),
-                _column("bad_weather", "rain", "snow", "rain or snow", "cloudy or rain"),
-                _column("joined", "both", "either"),
-                *_like("request_ride", "ride_type"),
-                *_like("transport_recommendation", "mode"),
+                _column_facet("bad_weather", "rain", "snow", "rain or snow", "cloudy or rain"),
+                _column_facet("joined", "both", "either"),
+                *_parameter_facets("request_ride", "ride_type"),
+                *_parameter_facets("transport_recommendation", "mode"),
             ),
             lookups=(_DISTANCE, _WEATHER),
             last=If(
@@ -295,7 +295,7 @@ FLOWS: Mapping[str, Flow] = {
             domain="commute",
             kind="conditional",
             slots=("today", "start", "destination"),
-            facets=(_column("wait_limit", 5, 10, 15), *_like("request_ride", "ride_type")),
+            facets=(_column_facet("wait_limit", 5, 10, 15), *_parameter_facets("request_ride", "ride_type")),
             lookups=(_BUS,),
             last=If(
                 tests=(Above("get_bus_eta", "eta_min", "wait_limit", _MINUTES_MARGIN),),
@@ -309,9 +309,9 @@ FLOWS: Mapping[str, Flow] = {
             kind="conditional",
             slots=("today", "start", "destination"),
             facets=(
-                _column("near_limit", 2, 4, 6),
-                _column("far_limit", 5, 7, 9),
-                *_like("transport_recommendation", near_mode="mode", middle_mode="mode", far_mode="mode"),
+                _column_facet("near_limit", 2, 4, 6),
+                _column_facet("far_limit", 5, 7, 9),
+                *_parameter_facets("transport_recommendation", near_mode="mode", middle_mode="mode", far_mode="mode"),
             ),
             lookups=(_DISTANCE,),
             last=FlowStep(
@@ -336,10 +336,10 @@ FLOWS: Mapping[str, Flow] = {
             kind="indirect",
             slots=("today", "date", "to_city"),
             facets=(
-                *_like("search_flight", "direct"),
-                _column("airline", *CONTENT["flights"]["airline"]),
-                _column("part_of_day", *_PARTS_OF_DAY),
-                *_like("book_flight", "cabin", "insurance", _PAID),
+                *_parameter_facets("search_flight", "direct"),
+                _column_facet("airline", *CONTENT["flights"]["airline"]),
+                _column_facet("part_of_day", *_PARTS_OF_DAY),
+                *_parameter_facets("book_flight", "cabin", "insurance", _PAID),
             ),
             lookups=(
                 FlowStep(
@@ -352,7 +352,7 @@ FLOWS: Mapping[str, Flow] = {
                     },
                 ),
             ),
-            last=_book(
+            last=_booking_step(
                 "book_flight", "search_flight", "flight_id", ("airline", "part_of_day"), "cabin", "insurance", _PAID
             ),
         ),
@@ -362,10 +362,10 @@ FLOWS: Mapping[str, Flow] = {
             kind="indirect",
             slots=("today", "date", "to_city", "nights"),
             facets=(
-                *_like("search_hotel", "stars"),
-                _column("area", *CONTENT["hotels"]["area"]),
-                _column("view", *CONTENT["hotels"]["view"]),
-                *_like("book_hotel", "room_type", "breakfast", _PAID),
+                *_parameter_facets("search_hotel", "stars"),
+                _column_facet("area", *CONTENT["hotels"]["area"]),
+                _column_facet("view", *CONTENT["hotels"]["view"]),
+                *_parameter_facets("book_hotel", "room_type", "breakfast", _PAID),
             ),
             lookups=(
                 FlowStep(
@@ -378,7 +378,9 @@ FLOWS: Mapping[str, Flow] = {
                     },
                 ),
             ),
-            last=_book("book_hotel", "search_hotel", "hotel_id", ("area", "view"), "room_type", "breakfast", _PAID),
+            last=_booking_step(
+                "book_hotel", "search_hotel", "hotel_id", ("area", "view"), "room_type", "breakfast", _PAID
+            ),
         ),
         Flow(
             name="movie",
@@ -386,13 +388,13 @@ FLOWS: Mapping[str, Flow] = {
             kind="indirect",
             slots=("today", "date"),
             facets=(
-                *_like("search_movie", "genre", "cinema"),
-                _column("language", *CONTENT["showings"]["language"]),
-                _column("part_of_day", *_PARTS_OF_DAY[1:]),
-                *_like("book_movie_ticket", "hall_type", _PAID),
+                *_parameter_facets("search_movie", "genre", "cinema"),
+                _column_facet("language", *CONTENT["showings"]["language"]),
+                _column_facet("part_of_day", *_PARTS_OF_DAY[1:]),
+                *_parameter_facets("book_movie_ticket", "hall_type", _PAID),
             ),
-            lookups=(FlowStep("search_movie", {"date": Query("date"), **_prefs("genre", "cinema")}),),
-            last=_book(
+            lookups=(FlowStep("search_movie", {"date": Query("date"), **_preference_arguments("genre", "cinema")}),),
+            last=_booking_step(
                 "book_movie_ticket", "search_movie", "movie_id", ("language", "part_of_day"), "hall_type", _PAID
             ),
         ),
@@ -401,9 +403,9 @@ FLOWS: Mapping[str, Flow] = {
             domain="entertainment",
             kind="direct",
             slots=("today",),
-            facets=_like("search_music", "genre", "mood", "order"),
+            facets=_parameter_facets("search_music", "genre", "mood", "order"),
             lookups=(),
-            last=FlowStep("search_music", _prefs("genre", "mood", "order")),
+            last=FlowStep("search_music", _preference_arguments("genre", "mood", "order")),
         ),
         Flow(
             name="beverage",
@@ -411,11 +413,11 @@ FLOWS: Mapping[str, Flow] = {
             kind="indirect",
             slots=("today", "date"),
             facets=(
-                _column("category", *CONTENT["beverages"]["category"]),
-                *_like("order_beverage", "brand", "ice_level", "sugar_level"),
+                _column_facet("category", *CONTENT["beverages"]["category"]),
+                *_parameter_facets("order_beverage", "brand", "ice_level", "sugar_level"),
             ),
             lookups=(FlowStep("search_beverage_id", {"date": Query("date"), "city": User("city")}),),
-            last=_book(
+            last=_booking_step(
                 "order_beverage",
                 "search_beverage_id",
                 "beverage_id",
@@ -430,14 +432,14 @@ FLOWS: Mapping[str, Flow] = {
             domain="food",
             kind="direct",
             slots=("today", "start"),
-            facets=_like("order_food_delivery", "cuisine", "spice_level", "cutlery", _PAID),
+            facets=_parameter_facets("order_food_delivery", "cuisine", "spice_level", "cutlery", _PAID),
             lookups=(),
             last=FlowStep(
                 "order_food_delivery",
                 {
                     "city": User("city"),
                     "address": User("start"),
-                    **_prefs("cuisine", "spice_level", "cutlery", _PAID),
+                    **_preference_arguments("cuisine", "spice_level", "cutlery", _PAID),
                 },
             ),
         ),

@@ -18,8 +18,8 @@ from ..world import CITIES, World
 from .catalogue import FLOWS, Above, Among, Bands, Flow, If, Preference
 from .gold import FlowRequest, Gold, Resident, Slots
 
-DRAWS = 50
-_FEWEST_ROWS = 3
+MAX_DRAWS = 50
+_MIN_ROWS = 3
 _STATED_DAYS, _ASKED_DAYS = (
     range(7),
     range(14, 21),
@@ -65,11 +65,11 @@ def find_sets(
     Raises:
         FlowError: If each of 50 draws gives preferences with too few pairs.
     """
-    for attempt in range(1, DRAWS + 1):
+    for attempt in range(1, MAX_DRAWS + 1):
         try:
-            return find_pairs(world, _preferences(flow, draw, sets), resident, draw, count, also)
+            return find_pairs(world, _draw_preferences(flow, draw, sets), resident, draw, count, also)
         except FlowError:
-            if attempt == DRAWS:
+            if attempt == MAX_DRAWS:
                 raise
     raise AssertionError(flow.name)
 
@@ -89,26 +89,26 @@ def find_pairs(
     """
 
     def refused(slots: Slots) -> str | None:
-        return (also(slots) if also else None) or _same_calls(world, preferences, resident, slots)
+        return (also(slots) if also else None) or _check_same_calls(world, preferences, resident, slots)
 
     return [
-        [_found_pair(world, preference, resident, draw, refused) for _ in range(count)] for preference in preferences
+        [_find_pair(world, preference, resident, draw, refused) for _ in range(count)] for preference in preferences
     ]
 
 
-def _preferences(flow: Flow, draw: random.Random, count: int) -> list[Preference]:
+def _draw_preferences(flow: Flow, draw: random.Random, count: int) -> list[Preference]:
     drawn: list[Preference] = []
     refused = 0
     while len(drawn) < count:
         new = flow.preference(draw)
-        if all(apart(flow, old, new) for old in drawn):
+        if all(are_distinct(flow, old, new) for old in drawn):
             drawn.append(new)
-        elif (refused := refused + 1) % DRAWS == 0:
+        elif (refused := refused + 1) % MAX_DRAWS == 0:
             drawn.clear()  # the earlier draws may leave no valid draw
     return drawn
 
 
-def apart(flow: Flow, one: Preference, other: Preference) -> bool:
+def are_distinct(flow: Flow, one: Preference, other: Preference) -> bool:
     """Return whether two preferences differ in every facet with at least three values, except numbers."""
     for name, value in one.values.items():
         if len(flow.facet(name).values) > 2 and isinstance(value, str) and other.values.get(name) == value:
@@ -116,13 +116,13 @@ def apart(flow: Flow, one: Preference, other: Preference) -> bool:
     return True
 
 
-def _same_calls(world: World, preferences: Sequence[Preference], resident: Resident, slots: Slots) -> str | None:
+def _check_same_calls(world: World, preferences: Sequence[Preference], resident: Resident, slots: Slots) -> str | None:
     golds = [FlowRequest(world, preference, resident, slots).gold() for preference in preferences]
     same = any(one.same_calls(other) for one, other in combinations(golds, 2))
     return "same calls: two of the preferences lead to the same calls" if same else None
 
 
-def _found_pair(
+def _find_pair(
     world: World,
     preference: Preference,
     resident: Resident,
@@ -157,19 +157,21 @@ def find_request(
         FlowError: If none of 50 drawn requests passes.
     """
     flow, refusals = FLOWS[preference.flow], Counter[str]()
-    for _ in range(DRAWS):
-        request = FlowRequest(world, preference, resident, drawn_slots(world, flow, resident, draw, days))
+    for _ in range(MAX_DRAWS):
+        request = FlowRequest(world, preference, resident, draw_slots(world, flow, resident, draw, days))
         gold = request.gold()
-        refused = _repeated(request, before or {}) or (also and also(request.slots)) or refusal(request, gold)
+        refused = (
+            _check_repetition(request, before or {}) or (also and also(request.slots)) or check_request(request, gold)
+        )
         if refused is None:
             return request, gold
         refusals[refused] += 1
     values = ", ".join(f"{name} {value}" for name, value in preference.values.items())
     most = refusals.most_common(1)[0][0]
-    raise FlowError(f"flow {flow.name} ({values}): none of {DRAWS} requests passes all checks; most fail: {most}")
+    raise FlowError(f"flow {flow.name} ({values}): none of {MAX_DRAWS} requests passes all checks; most fail: {most}")
 
 
-def drawn_slots(world: World, flow: Flow, resident: Resident, draw: random.Random, days: range) -> dict[str, Value]:
+def draw_slots(world: World, flow: Flow, resident: Resident, draw: random.Random, days: range) -> dict[str, Value]:
     """Draw a request's slots: today, a day of the following week, the start and the destination."""
     today = draw.choice(days)
     venues = [place.name for place in world.places(world.city(resident.city)) if not place.is_address]
@@ -184,13 +186,13 @@ def drawn_slots(world: World, flow: Flow, resident: Resident, draw: random.Rando
     return {slot: drawn[slot] for slot in flow.slots}
 
 
-def refusal(request: FlowRequest, gold: Gold) -> str | None:
+def check_request(request: FlowRequest, gold: Gold) -> str | None:
     """Return the first failed check with its reason; None if the request passes."""
-    checks = (_not_played, _pick, _idle_facet, _idle_lookup, _close_number, _guessed)
+    checks = (_check_execution, _check_pick, _check_facets, _check_lookups, _check_margins, _check_guess)
     return next((refused for check in checks if (refused := check(request, gold))), None)
 
 
-def _repeated(request: FlowRequest, before: Slots) -> str | None:
+def _check_repetition(request: FlowRequest, before: Slots) -> str | None:
     """Refuse requests that repeat the day or place of the earlier one, so that its answer cannot be copied."""
     for slot in ("today", "date", "destination", "to_city"):
         if slot in before and request.slots.get(slot) == before[slot]:
@@ -198,7 +200,7 @@ def _repeated(request: FlowRequest, before: Slots) -> str | None:
     return None
 
 
-def _not_played(request: FlowRequest, gold: Gold) -> str | None:
+def _check_execution(request: FlowRequest, gold: Gold) -> str | None:
     """Refuse requests whose calls fail, or have other results than in the flow, if only their own tools are offered."""
     tools = {call.name for call in gold.calls}
     for call, output in zip(gold.plain(), gold.outputs, strict=True):
@@ -207,17 +209,17 @@ def _not_played(request: FlowRequest, gold: Gold) -> str | None:
     return None
 
 
-def _pick(_: FlowRequest, gold: Gold) -> str | None:
+def _check_pick(_: FlowRequest, gold: Gold) -> str | None:
     """Require that exactly one of several rows matches the preference."""
     if gold.picked_from is None:
         return None
     rows, matches = gold.picked_from
-    if matches == 1 and rows >= _FEWEST_ROWS:
+    if matches == 1 and rows >= _MIN_ROWS:
         return None
-    return f"pick: {matches} of {rows} rows match; exactly one of at least {_FEWEST_ROWS} must match"
+    return f"pick: {matches} of {rows} rows match; exactly one of at least {_MIN_ROWS} must match"
 
 
-def _idle_facet(request: FlowRequest, gold: Gold) -> str | None:
+def _check_facets(request: FlowRequest, gold: Gold) -> str | None:
     """Require that each used facet matters: another value leads to other calls."""
     preference, flow = request.preference, request.flow
     for name in sorted(gold.used):
@@ -229,21 +231,22 @@ def _idle_facet(request: FlowRequest, gold: Gold) -> str | None:
     return None
 
 
-def _idle_lookup(request: FlowRequest, gold: Gold) -> str | None:
+def _check_lookups(request: FlowRequest, gold: Gold) -> str | None:
     """Require that each lookup of a rule matters: another result leads to other calls."""
     last = request.flow.last
     for part in last.tests if isinstance(last, If) else last.arguments.values():
         if not isinstance(part, Above | Among | Bands):
             continue
         others = (
-            request.gold(overrides={part.lookup: {part.column: value}}) for value in _outcomes(part, request.preference)
+            request.gold(overrides={part.lookup: {part.column: value}})
+            for value in _possible_results(part, request.preference)
         )
         if all(other.same_calls(gold) for other in others):
             return f"idle lookup: no other result of {part.lookup} changes the calls"
     return None
 
 
-def _outcomes(part: Above | Among | Bands, preference: Preference) -> list[Value]:
+def _possible_results(part: Above | Among | Bands, preference: Preference) -> list[Value]:
     """Return possible results of a lookup, with at least one for each outcome of the rule."""
     if isinstance(part, Among):
         return list(part.outcomes)
@@ -251,7 +254,7 @@ def _outcomes(part: Above | Among | Bands, preference: Preference) -> list[Value
     return [float(preference.values[limit]) + side for limit in limits for side in (-1, 1)]
 
 
-def _close_number(_: FlowRequest, gold: Gold) -> str | None:
+def _check_margins(_: FlowRequest, gold: Gold) -> str | None:
     """Refuse results so close to a limit that the decision is debatable."""
     for gap, margin in gold.gaps:
         if gap < margin:
@@ -259,7 +262,7 @@ def _close_number(_: FlowRequest, gold: Gold) -> str | None:
     return None
 
 
-def _guessed(request: FlowRequest, gold: Gold) -> str | None:
+def _check_guess(request: FlowRequest, gold: Gold) -> str | None:
     """Refuse requests whose last call is also reached by always taking the first option."""
     guess = request.gold(request.flow.unknowing(request.preference), blind=True)
     if guess.calls and compare(guess.plain()[-1:], gold.plain()[-1:]).accuracy:

@@ -28,7 +28,7 @@ from .catalogue import (
     Provenance,
     Query,
     User,
-    of_row,
+    get_facet_value,
 )
 
 Slots = Mapping[str, Value]
@@ -124,12 +124,12 @@ class FlowRequest:
             blind: Whether to pick the first row of a search regardless of the preference.
         """
         preferred = preference or self.preference
-        return follow(
+        return follow_flow(
             preferred, self.resident, self.slots, partial(execute, self.world), overrides=overrides, blind=blind
         )
 
 
-def follow(
+def follow_flow(
     preference: Preference,
     resident: Resident,
     slots: Slots,
@@ -154,7 +154,7 @@ def follow(
     return Gold(tuple(making.calls), tuple(making.outputs.values()), used, making.picked_from, gaps)
 
 
-class _EndsHereError(Exception):
+class _NoFurtherCallError(Exception):
     """A signal that the calls end here, because a search has no matching row or a call failed."""
 
 
@@ -174,7 +174,7 @@ class _Run:
 
     def go(self, flow: Flow) -> None:
         lookups = {step.tool: step for step in flow.lookups}
-        with suppress(_EndsHereError):
+        with suppress(_NoFurtherCallError):
             if isinstance(flow.last, If):
                 self._call(flow.last.then if self._holds(flow.last, lookups) else flow.last.otherwise)
             else:
@@ -213,7 +213,7 @@ class _Run:
         )
         self.calls.append(call)
         if "error" in output:
-            raise _EndsHereError
+            raise _NoFurtherCallError
 
     def _value(self, expression: Expression) -> tuple[Value, Provenance]:
         resident, slots = self.resident, self.slots
@@ -247,17 +247,17 @@ class _Run:
         return self._pref(bands.values[band])
 
     def _picked(self, pick: Pick) -> Value:
-        rows = [_spelled_out(row, pick.column) for row in self.outputs[pick.search]]
+        rows = [_normalize_row(row, pick.column) for row in self.outputs[pick.search]]
         facet = next(name for name in pick.by if name in self.preference.values)
         value = self._pref(facet)
-        matches = [row for row in rows if self.blind or of_row(row, facet) == value]
+        matches = [row for row in rows if self.blind or get_facet_value(row, facet) == value]
         self.picked_from = (len(rows), len(matches))
         if not matches:
-            raise _EndsHereError
+            raise _NoFurtherCallError
         return str(matches[0][pick.column])
 
 
-def _spelled_out(row: Row, id_column: str) -> Row:
+def _normalize_row(row: Row, id_column: str) -> Row:
     """Return a row with named columns. Some tools return a row as a single id with its category."""
     if id_column in row:
         return row

@@ -1,7 +1,7 @@
 """Data sources for agents with tools: users, past sessions, queries, and the histories made of them."""
 
 from .checks import read_source
-from .history import ApolloHistory, HistoryError, first_message, history, quarter_of_characters
+from .history import ApolloHistory, HistoryError, build_first_message, build_history, estimate_tokens
 from .source import (
     FORMS,
     ApolloMeta,
@@ -28,8 +28,8 @@ __all__ = [
     "PreferenceForm",
     "QueryKind",
     "Speech",
-    "first_message",
-    "history",
-    "quarter_of_characters",
+    "build_first_message",
+    "build_history",
+    "estimate_tokens",
     "read_source",
 ]

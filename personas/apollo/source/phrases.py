@@ -23,7 +23,7 @@ _CENTS = re.compile(r"(\$[\d,]+\.\d|\d\.\d(?= [A-Z]{3}\b))(?!\d)")
 _CHOICE = re.compile(r"\[([^\[\]]*\|[^\[\]]*)\]")
 
 
-def content(name: str) -> Mapping[str, Any]:
+def load_content(name: str) -> Mapping[str, Any]:
     """Read a packaged data file."""
     return tomllib.loads((Path(__file__).parent / "content" / f"{name}.toml").read_text(encoding="utf-8"))
 
@@ -34,35 +34,35 @@ class Filling(dict[str, Any]):
     def __missing__(self, key: str) -> str:
         if (small := key[0].lower() + key[1:]) == key or small not in self:
             raise KeyError(key)
-        return capital(str(self[small]))
+        return capitalize(str(self[small]))
 
 
-def filled(text: str, values: Mapping[str, Any], draw: random.Random) -> str:
+def fill_template(text: str, values: Mapping[str, Any], draw: random.Random) -> str:
     """Fill a template: pick one of each `[choice|of|words]`, insert the values, and write amounts with two decimals."""
     text = _CHOICE.sub(lambda found: draw.choice(found[1].split("|")), text)
     return _CENTS.sub(r"\g<1>0", text.format_map(Filling(values)))
 
 
-def as_said(value: Any) -> Any:
+def format_spoken(value: Any) -> Any:
     """Return a value as people write it, without underscores or needless decimals, and with thousands separators."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{int(value) if value == int(value) else value:,}"
     return value.replace("_", " ") if isinstance(value, str) else value
 
 
-def capital(text: str) -> str:
+def capitalize(text: str) -> str:
     """Return a text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
-def listed(items: list[str], word: str = "or") -> str:
+def join_options(items: list[str], word: str = "or") -> str:
     """Return items as an enumeration: `a, b or c`. If an item contains the conjunction itself, use commas only."""
     if any(f" {word} " in item for item in items):
         return ", ".join(items)
     return f"{', '.join(items[:-1])} {word} {items[-1]}" if len(items) > 1 else items[0]
 
 
-CONTENT = content("preferences")
+CONTENT = load_content("preferences")
 _FRAMES: Mapping[str, Sequence[str]] = CONTENT["frames"]
 _ORDINALS: Sequence[str] = tuple(CONTENT["ordinals"].values())
 
@@ -96,17 +96,17 @@ class FacetPhrases:
         ask, form = draw.choice(self.asks), self.form(form)
         words = self._values[value]
         if form == "facts":
-            return ask, _one_unused(words["facts"], draw, used)
+            return ask, _pick_unused(words["facts"], draw, used)
         if form not in ("choice", "anti"):
-            frame = _one_unused(self._frames(form), draw, used)
+            frame = _pick_unused(self._frames(form), draw, used)
             return ask, frame.format_map(Filling(name=draw.choice(words["names"]), rest=self._rest(value)))
         options = draw.sample(list(self._values), len(self._values))
-        ask = f"{ask} {capital(listed([self._label(option) for option in options]))}?"
+        ask = f"{ask} {capitalize(join_options([self._label(option) for option in options]))}?"
         if form == "choice":
-            frame = _one_unused(self._frames(form), draw, used)
+            frame = _pick_unused(self._frames(form), draw, used)
             return ask, frame.format_map(Filling(ordinal=_ORDINALS[options.index(value)]))
         others = [option for option in options if option != value]
-        return ask, _sentences([_one_unused(self._values[other]["grumbles"], draw, used) for other in others])
+        return ask, _join_sentences([_pick_unused(self._values[other]["grumbles"], draw, used) for other in others])
 
     def read(self, question: str, reply: str) -> tuple[PreferenceForm, Value] | None:
         """Return the form and the value that an answer states; None if it answers no question about this facet."""
@@ -155,7 +155,7 @@ class FacetPhrases:
         return frames
 
     def _rest(self, value: Value) -> str:
-        return listed([str(other["names"][0]) for one, other in self._values.items() if one != value])
+        return join_options([str(other["names"][0]) for one, other in self._values.items() if one != value])
 
     def _label(self, value: Value) -> str:
         return str(self._values[value].get("label", self._values[value]["names"][0]))
@@ -173,7 +173,7 @@ class FacetPhrases:
 @lru_cache(maxsize=1)
 def phrases() -> Mapping[str, Mapping[str, FacetPhrases]]:
     """Return the phrases of every facet, by flow, in the order of the questions."""
-    asks = content("requests")["flows"]
+    asks = load_content("requests")["flows"]
     return {flow: {facet: FacetPhrases(flow, facet) for facet in asks[flow]["asks"]} for flow in FLOWS}
 
 
@@ -189,14 +189,14 @@ def telltale_words() -> frozenset[str]:
     return frozenset[str]().union(*(words for facet in facets for words in facet.words.values()))
 
 
-def _one_unused(texts: Sequence[str], draw: random.Random, used: set[str]) -> str:
+def _pick_unused(texts: Sequence[str], draw: random.Random, used: set[str]) -> str:
     """Return a random text and mark it as used. If possible, the text was not used before."""
     text = draw.choice([text for text in texts if text not in used] or texts)
     used.add(text)
     return text
 
 
-def _sentences(clauses: list[str]) -> str:
+def _join_sentences(clauses: list[str]) -> str:
     """Join clauses into sentences of two clauses."""
     pairs = [clauses[start : start + 2] for start in range(0, len(clauses), 2)]
-    return " ".join(capital(", and ".join(pair)) + "." for pair in pairs)
+    return " ".join(capitalize(", and ".join(pair)) + "." for pair in pairs)

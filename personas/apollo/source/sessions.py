@@ -14,25 +14,35 @@ from typing import Any, NamedTuple
 
 from dialoom.personas.apollo.calls import PREFERENCE_DOMAINS, TOOLS, Parameter, Tool, Value
 from dialoom.personas.apollo.executor import Output, execute
-from dialoom.personas.apollo.flows import Flow, FlowRequest, FlowStep, Gold, If, Preference, Resident, Slots, follow
+from dialoom.personas.apollo.flows import (
+    Flow,
+    FlowRequest,
+    FlowStep,
+    Gold,
+    If,
+    Preference,
+    Resident,
+    Slots,
+    follow_flow,
+)
 from dialoom.personas.apollo.flows.catalogue import Query, User
 from dialoom.personas.apollo.world import World
 
-from .phrases import as_said, capital, content, filled, phrases
+from .phrases import capitalize, fill_template, format_spoken, load_content, phrases
 from .source import ApolloSession, ApolloUser, PastCall, PreferenceForm, Speech
 
-_CONTENT = content("errands")
+_CONTENT = load_content("errands")
 SCRIPTS: Mapping[str, Sequence[Sequence[str]]] = _CONTENT["scripts"]
 """The scripts of sessions about each unrelated tool."""
-_DRAWS: Mapping[str, Sequence[Value]] = _CONTENT["draws"]
-_TRIES, _OWN = 40, 0.4
-SIZE = range(150, 451)  # tokens
-_ONE_OF_MANY = re.compile(r"(?<![\d.])1 (gram|hour|litre|minute|point|portion|time)s\b")
-_DIFFERENT = {"to_currency": "from_currency", "to_station": "from_station"}
+_DRAWN_VALUES: Mapping[str, Sequence[Value]] = _CONTENT["draws"]
+_MAX_TRIES, _INTEREST_SHARE = 40, 0.4
+SESSION_TOKENS = range(150, 451)  # tokens
+_PLURAL_AFTER_ONE = re.compile(r"(?<![\d.])1 (gram|hour|litre|minute|point|portion|time)s\b")
+_DISTINCT_FROM = {"to_currency": "from_currency", "to_station": "from_station"}
 UNRELATED_TOOLS = tuple(name for name, tool in TOOLS.items() if tool.domain not in PREFERENCE_DOMAINS)
 
 
-def unrelated_sessions(world: World, user: ApolloUser, rounds: int, seed: int) -> list[ApolloSession]:
+def build_unrelated_sessions(world: World, user: ApolloUser, rounds: int, seed: int) -> list[ApolloSession]:
     """Return a user's unrelated sessions: `rounds` for each of the 31 tools.
 
     No session repeats a call of another session.
@@ -41,17 +51,17 @@ def unrelated_sessions(world: World, user: ApolloUser, rounds: int, seed: int) -
     for round_ in range(rounds):
         for name in UNRELATED_TOOLS:
             scripts = SCRIPTS[name]
-            for _ in range(_TRIES):
+            for _ in range(_MAX_TRIES):
                 script, answer = scripts[round_ % len(scripts)], partial(execute, world)
                 session = ApolloSession(
                     id=f"{user.id}-{name}-{round_ + 1}",
                     user=user.id,
                     kind="unrelated",
                     topic=f"{TOOLS[name].domain}/{name}",
-                    turns=tuple(errand_turns(TOOLS[name], script, user.interests, draw, answer)),
+                    turns=tuple(generate_errand_turns(TOOLS[name], script, user.interests, draw, answer)),
                 )
                 size = -(-len("\n".join(session.lines)) // 4)
-                if size in SIZE and used.isdisjoint(session.asked) and not _has_repeated_results(session):
+                if size in SESSION_TOKENS and used.isdisjoint(session.asked) and not _has_repeated_results(session):
                     break
             used |= session.asked
             sessions.append(session)
@@ -66,7 +76,7 @@ def _has_repeated_results(session: ApolloSession) -> bool:
     return len(texts) > len(set(texts))
 
 
-def interests_shown(sessions: Iterable[ApolloSession]) -> dict[str, Value]:
+def find_interests(sessions: Iterable[ApolloSession]) -> dict[str, Value]:
     """Return, by parameter, the value that a user's unrelated calls use most often, if it is used more than once.
 
     Only parameters with a list of values count. A number of minutes, for example, is not an interest.
@@ -86,7 +96,7 @@ def _is_listed(call: PastCall, name: str) -> bool:
     return parameter is not None and parameter.kind == "text" and bool(parameter.of)
 
 
-def errand_turns(
+def generate_errand_turns(
     tool: Tool,
     script: Sequence[str],
     interests: Mapping[str, Value],
@@ -104,37 +114,37 @@ def errand_turns(
     """
     arguments, drawn, words = dict[str, Value](), list[dict[str, Value]](), dict[str, Any]()
     for parameter in tool.parameters.values():
-        arguments[parameter.name] = _value(parameter, tool, interests, draw, arguments)
+        arguments[parameter.name] = _draw_value(parameter, tool, interests, draw, arguments)
     for line in (line for line in script if line.startswith("call")):
         for name in line.split()[1:]:
-            arguments = {**arguments, name: _value(tool.parameters[name], tool, interests, draw, arguments)}
+            arguments = {**arguments, name: _draw_value(tool.parameters[name], tool, interests, draw, arguments)}
         drawn.append(arguments)
-        words |= _words(arguments, [], len(drawn))
+        words |= _build_words(arguments, [], len(drawn))
     made = iter(enumerate(drawn, start=1))
     for line in script:
         if line.startswith("call"):
             number, arguments = next(made)
             output = answer({"name": tool.name, "arguments": arguments})
-            words |= _words(arguments, output, number)
+            words |= _build_words(arguments, output, number)
             yield PastCall(name=tool.name, arguments=arguments, output=output)
         else:
             mark, _, text = line.partition(" ")
-            text = _ONE_OF_MANY.sub(r"1 \1", filled(text, words, draw))
-            yield Speech(speaker="user" if mark == "U" else "assistant", text=capital(text))
+            text = _PLURAL_AFTER_ONE.sub(r"1 \1", fill_template(text, words, draw))
+            yield Speech(speaker="user" if mark == "U" else "assistant", text=capitalize(text))
 
 
-def _value(
+def _draw_value(
     parameter: Parameter, tool: Tool, interests: Mapping[str, Value], draw: random.Random, given: Mapping[str, Value]
 ) -> Value:
     """Draw a parameter's value: one of the user's interests or any other value, but never one that was already used."""
     source = "homework" if (tool.name, parameter.name) == ("homework_checker", "text") else parameter.name
-    taken = [given.get(parameter.name), given.get(_DIFFERENT.get(parameter.name, ""))]
-    values = [value for value in parameter.of or _DRAWS[source] if value not in taken]
+    taken = [given.get(parameter.name), given.get(_DISTINCT_FROM.get(parameter.name, ""))]
+    values = [value for value in parameter.of or _DRAWN_VALUES[source] if value not in taken]
     own = interests.get(parameter.name)
-    return own if own in values and draw.random() < _OWN else draw.choice(values)
+    return own if own in values and draw.random() < _INTEREST_SHARE else draw.choice(values)
 
 
-def _words(arguments: Mapping[str, Value], output: Output, number: int) -> dict[str, Any]:
+def _build_words(arguments: Mapping[str, Value], output: Output, number: int) -> dict[str, Any]:
     """Return the values of a call's placeholders: the call's arguments, and the columns of the rows in its output."""
     call = str(number) if number > 1 else ""
     words: dict[str, Any] = {**arguments, "homework": arguments.get("text", "")}
@@ -143,16 +153,16 @@ def _words(arguments: Mapping[str, Value], output: Output, number: int) -> dict[
             words[f"{column}_out{row}" if column in arguments else f"{column}{row}"] = value
     for name, forms in _CONTENT["words"].items():
         words[f"{name}_words"] = forms.get(str(words.get(name)), words.get(name, ""))
-    return {_numbered(name, call): as_said(value) for name, value in words.items()}
+    return {_number_placeholder(name, call): format_spoken(value) for name, value in words.items()}
 
 
-def _numbered(name: str, call: str) -> str:
+def _number_placeholder(name: str, call: str) -> str:
     """Return a placeholder's name with the number of the call inserted before the letter of a row."""
     row = name[-2:] if name.endswith(("_b", "_c")) else ""
     return f"{name.removesuffix(row)}{call}{row}"
 
 
-REQUESTS = content("requests")
+REQUESTS = load_content("requests")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,42 +180,45 @@ class StatedPreference:
     values: Mapping[str, Value]
 
 
-def preference_turns(
+def build_preference_turns(
     request: FlowRequest, gold: Gold, form: PreferenceForm, draw: random.Random
 ) -> list[PastCall | Speech]:
     """Return a session about a request: the request, the preferences, the calls, and the closing.
 
     The assistant makes no call before the user has stated the whole preference, and does not repeat any of it.
     """
-    opening = opening_turns(request.preference, request.slots, form, draw)
+    opening = build_opening_turns(request.preference, request.slots, form, draw)
     calls = [
         PastCall(name=call.name, arguments=dict(call.arguments), output=output)
         for call, output in zip(gold.calls, gold.outputs, strict=True)
     ]
-    return [*opening, *calls, *closing_turns(calls[-1].name, calls[-1].output, draw)]
+    return [*opening, *calls, *build_closing_turns(calls[-1].name, calls[-1].output, draw)]
 
 
-def opening_turns(
+def build_opening_turns(
     preference: Preference, slots: Mapping[str, Value], form: PreferenceForm, draw: random.Random
 ) -> list[Speech]:
     """Return the turns before the first call: the request, then the preference facet by facet."""
-    words = {**place_words(slots), "day": f"on {day_of_month(str(slots.get('date', slots['today'])))}"}
-    turns = [_user(filled(draw.choice(REQUESTS["flows"][preference.flow]["openings"]), words, draw))]
+    words = {**build_place_words(slots), "day": f"on {format_day_of_month(str(slots.get('date', slots['today'])))}"}
+    turns = [_user_speech(fill_template(draw.choice(REQUESTS["flows"][preference.flow]["openings"]), words, draw))]
     used: set[str] = set()
     for number, (name, facet) in enumerate(phrases()[preference.flow].items()):
         if name in preference.values:
             ask, reply = facet.exchange(preference.values[name], form, draw, used)
             lead = draw.choice(REQUESTS["leads" if number else "greetings"])
-            turns += [Speech(speaker="assistant", text=f"{lead} {ask}".strip()), _user(reply)]
+            turns += [Speech(speaker="assistant", text=f"{lead} {ask}".strip()), _user_speech(reply)]
     return turns
 
 
-def closing_turns(tool: str, output: Output, draw: random.Random) -> list[Speech]:
+def build_closing_turns(tool: str, output: Output, draw: random.Random) -> list[Speech]:
     """Return the turns after the last call's result."""
     answered = output[0] if isinstance(output, list) else output
     lines = REQUESTS["for_nothing" if answered.get("cost") == 0 else "done"][tool]
-    done = filled(draw.choice(lines), {column: as_said(value) for column, value in answered.items()}, draw)
-    return [Speech(speaker="assistant", text=done), _user(filled(draw.choice(REQUESTS["farewells"]), {}, draw))]
+    done = fill_template(draw.choice(lines), {column: format_spoken(value) for column, value in answered.items()}, draw)
+    return [
+        Speech(speaker="assistant", text=done),
+        _user_speech(fill_template(draw.choice(REQUESTS["farewells"]), {}, draw)),
+    ]
 
 
 def read_preference(turns: Iterable[tuple[str, str]]) -> StatedPreference | None:
@@ -230,30 +243,30 @@ def read_preference(turns: Iterable[tuple[str, str]]) -> StatedPreference | None
     return None
 
 
-def speeches(session: ApolloSession) -> list[tuple[str, str]]:
+def extract_speeches(session: ApolloSession) -> list[tuple[str, str]]:
     """Return the speaker and the text of each spoken turn of a session."""
     return [(turn.speaker, turn.text) for turn in session.turns if isinstance(turn, Speech)]
 
 
-def slots_of(flow: Flow, session: ApolloSession, user: ApolloUser) -> dict[str, Value]:
+def extract_slots(flow: Flow, session: ApolloSession, user: ApolloUser) -> dict[str, Value]:
     """Return the slots of a session's request, derived from its calls."""
     slots: dict[str, Value] = {}
-    for turn, step in product(session.turns, _steps(flow)):
+    for turn, step in product(session.turns, _list_steps(flow)):
         if isinstance(turn, PastCall) and turn.name == step.tool:
-            slots |= _request_slots(step, turn.arguments, user)
+            slots |= _extract_request_slots(step, turn.arguments, user)
     return slots
 
 
-def _steps(flow: Flow) -> list[FlowStep]:
+def _list_steps(flow: Flow) -> list[FlowStep]:
     return [*flow.lookups, *([flow.last.then, flow.last.otherwise] if isinstance(flow.last, If) else [flow.last])]
 
 
-def flow_tools(flow: Flow) -> tuple[str, ...]:
+def list_flow_tools(flow: Flow) -> tuple[str, ...]:
     """Return every tool that a flow may call, including both branches of a rule."""
-    return tuple(dict.fromkeys(step.tool for step in _steps(flow)))
+    return tuple(dict.fromkeys(step.tool for step in _list_steps(flow)))
 
 
-def _request_slots(step: FlowStep, arguments: Mapping[str, Value], user: ApolloUser) -> dict[str, Value]:
+def _extract_request_slots(step: FlowStep, arguments: Mapping[str, Value], user: ApolloUser) -> dict[str, Value]:
     slots: dict[str, Value] = {}
     for name, expression in step.arguments.items():
         if isinstance(expression, Query) and name in arguments:
@@ -263,7 +276,7 @@ def _request_slots(step: FlowStep, arguments: Mapping[str, Value], user: ApolloU
     return slots
 
 
-def place_words(slots: Mapping[str, Value]) -> dict[str, Any]:
+def build_place_words(slots: Mapping[str, Value]) -> dict[str, Any]:
     """Return the values of placeholders for places and nights."""
     start, nights = slots.get("start", "home"), int(slots.get("nights", 1))
     return {
@@ -274,7 +287,7 @@ def place_words(slots: Mapping[str, Value]) -> dict[str, Any]:
     }
 
 
-def day_of_month(day: str) -> str:
+def format_day_of_month(day: str) -> str:
     """Return a day as people say it, such as `9 March`."""
     return f"{date.fromisoformat(day).day} {date.fromisoformat(day):%B}"
 
@@ -282,8 +295,8 @@ def day_of_month(day: str) -> str:
 NUMBERS: Mapping[int, str] = dict(enumerate("no one two three four five six".split()))
 
 
-def _user(text: str) -> Speech:
-    return Speech(speaker="user", text=capital(text))
+def _user_speech(text: str) -> Speech:
+    return Speech(speaker="user", text=capitalize(text))
 
 
 class SessionPiece(NamedTuple):
@@ -300,7 +313,7 @@ class NextCallError(Exception):
         self.call = {"name": call["name"], "arguments": dict(call["arguments"])}
 
 
-def preference_piece(
+def build_preference_piece(
     preference: Preference,
     stated: Preference,
     form: PreferenceForm,
@@ -321,13 +334,15 @@ def preference_piece(
         draw: The random stream for words.
     """
     try:
-        made = follow(preference, resident, slots, replayed(outputs or ()))
+        made = follow_flow(preference, resident, slots, replay_outputs(outputs or ()))
     except NextCallError as next_:
-        return SessionPiece(opening_turns(stated, slots, form, draw) if outputs is None else [], next_.call)
-    return SessionPiece(closing_turns(made.calls[-1].name, made.outputs[-1], draw), None)
+        return SessionPiece(build_opening_turns(stated, slots, form, draw) if outputs is None else [], next_.call)
+    return SessionPiece(build_closing_turns(made.calls[-1].name, made.outputs[-1], draw), None)
 
 
-def errand_piece(tool: str, number: int, behind: int, outputs: Sequence[Output], draw: random.Random) -> SessionPiece:
+def build_errand_piece(
+    tool: str, number: int, behind: int, outputs: Sequence[Output], draw: random.Random
+) -> SessionPiece:
     """Return the next piece of a session about an unrelated tool. The whole session is drawn again for each piece.
 
     Args:
@@ -339,14 +354,16 @@ def errand_piece(tool: str, number: int, behind: int, outputs: Sequence[Output],
     """
     scripts, turns = SCRIPTS[tool], list[PastCall | Speech]()
     try:
-        for turn in errand_turns(TOOLS[tool], scripts[number % len(scripts)], {}, draw, replayed(outputs)):
+        for turn in generate_errand_turns(
+            TOOLS[tool], scripts[number % len(scripts)], {}, draw, replay_outputs(outputs)
+        ):
             turns.append(turn)
     except NextCallError as next_:
         return SessionPiece(turns[behind:], next_.call)
     return SessionPiece(turns[behind:], None)
 
 
-def replayed(outputs: Iterable[Output]) -> Callable[[Mapping[str, Any]], Output]:
+def replay_outputs(outputs: Iterable[Output]) -> Callable[[Mapping[str, Any]], Output]:
     """Return a function that returns recorded results in order.
 
     It raises `NextCallError` for the first call without a result.

@@ -17,7 +17,7 @@ from dialoom.inputs import DataError, Model, Record, validate_model
 from dialoom.personas.apollo.calls import Value, json_text
 from dialoom.personas.apollo.flows import FlowRequest, GoldCall, Preference, Resident
 from dialoom.personas.apollo.world import World
-from dialoom.personas.pools import check_id, values_of
+from dialoom.personas.pools import check_id, read_json_values
 from dialoom.personas.profile import Repairs
 
 PreferenceForm = Literal["explicit", "choice", "anti", "facts", "comparison", "tone"]
@@ -134,14 +134,14 @@ def stem(word: str) -> str:
     return word
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Return a text's words, unchanged."""
     return _WORD.findall(text)
 
 
 def stems(text: str) -> frozenset[str]:
     """Return the stems of a text's words."""
-    return frozenset(map(stem, words_of(text)))
+    return frozenset(map(stem, split_words(text)))
 
 
 class Speech(Record):
@@ -297,7 +297,7 @@ def read_lines(path: Path, model: type[Model]) -> list[tuple[int, Model]]:
     """
     found: list[tuple[int, Model]] = []
     lines: dict[str, int] = {}
-    for number, value in values_of(path, Repairs()):
+    for number, value in read_json_values(path, Repairs()):
         found.append((number, validate_model(model, value, path, number)))
         if "id" in value:
             check_id(value["id"], lines, path, number)

@@ -9,7 +9,7 @@ from typing import Any
 import dialoom
 from dialoom import Episode
 from dialoom.graphs.apollo import RECIPE
-from dialoom.personas.apollo.scores import call_text
+from dialoom.personas.apollo.scores import format_call
 from dialoom.personas.apollo.source import ApolloPair, ApolloSource
 from tests.graphs.apollo.invented import source, write
 
@@ -19,7 +19,7 @@ Messages = list[dict[str, str]]
 
 def gold_lines(pair: ApolloPair) -> list[str]:
     """Return the lines of an agent that makes exactly the gold calls."""
-    return [*map(call_text, pair.calls()), FINISH]
+    return [*map(format_call, pair.calls()), FINISH]
 
 
 class Agent:

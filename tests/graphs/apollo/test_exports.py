@@ -15,7 +15,7 @@ import dialoom
 from dialoom.apollo_reward import compute_score, reward
 from dialoom.graphs.apollo import RECIPE
 from dialoom.graphs.apollo.loop import kappa, label_of
-from dialoom.personas.apollo.scores import call_text
+from dialoom.personas.apollo.scores import format_call
 from dialoom.personas.apollo.source import ApolloPair
 from tests.conftest import Command, read_jsonl
 from tests.graphs.apollo.invented import source, write
@@ -80,7 +80,7 @@ async def test_person_can_replace_the_agents_reply_with_a_call(tmp_path: Path) -
     whole = await asyncio.to_thread(played, tmp_path, Agent(LINES), MADE, limit=1)
     async with whole.step(1) as session:
         await session.goto_where(session.condition("agent"))
-        stop = await session.say("assistant", call_text({"name": "get_distance", "arguments": {"city": "Nowhere"}}))
+        stop = await session.say("assistant", format_call({"name": "get_distance", "arguments": {"city": "Nowhere"}}))
         assert stop.counts == {"turn": 1, "call": 1}
         await session.run()
         outcome = await session.outcome()
@@ -233,8 +233,8 @@ def test_kappa_by_hand(pairs: list[str], wanted: float | None) -> None:
 
 def test_judge_labels_failed_samples_only(tmp_path: Path) -> None:
     lines = {
-        FLIGHT.query: [*map(call_text, FLIGHT.calls()), FINISH],
-        BUS.query: [*map(call_text, other(BUS)), FINISH],
+        FLIGHT.query: [*map(format_call, FLIGHT.calls()), FINISH],
+        BUS.query: [*map(format_call, other(BUS)), FINISH],
         RULE.query: ["Well.", "Well."],
     }
     run = played(tmp_path, Agent(lines), ERROR_SOURCE)
@@ -263,7 +263,7 @@ def test_judge_labels_failed_samples_only(tmp_path: Path) -> None:
 
 def test_larger_sample_of_failures_extends_a_smaller_one(tmp_path: Path) -> None:
     lines = {pair.query: ["Well.", "Well."] for pair in (FLIGHT, BUS)}
-    lines[RULE.query] = [*map(call_text, RULE.calls()), FINISH]
+    lines[RULE.query] = [*map(format_call, RULE.calls()), FINISH]
     run = played(tmp_path, Agent(lines), ERROR_SOURCE)
     seen: list[str] = []
 

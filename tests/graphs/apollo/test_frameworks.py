@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dialoom.graphs.tables import share_of
-from dialoom.personas.apollo.scores import call_text
-from dialoom.personas.apollo.source import history
+from dialoom.personas.apollo.scores import format_call
+from dialoom.personas.apollo.source import build_history
 from tests.graphs.apollo.invented import source
 from tests.graphs.apollo.players import FINISH, Agent, Messages, gold_lines, played, scores
 
@@ -88,7 +88,7 @@ def test_rag_shows_three_sessions_with_their_numbers(tmp_path: Path) -> None:
     agent = Agent({PAIR.query: GOLD})
     (episode,) = played(tmp_path, agent, made, framework=("rag",), limit=1).episodes()
     found = episode.outcome.details["retrieved"]
-    sessions = history(made, PAIR, length=2000).sessions
+    sessions = build_history(made, PAIR, length=2000).sessions
     shown = first_of(agent)[1].split("<conversation_history>\n")[1].split("\n</conversation_history>")[0]
     wanted = [f'<session n="{n}">\n' + "\n".join(sessions[n - 1].lines) + "\n</session>" for n in found]
     assert found == sorted(found) and len(found) == 3
@@ -129,7 +129,7 @@ def test_latest_preference_counts_when_preferences_changed(tmp_path: Path) -> No
     made = source(["flight"], sets=2)
     old, new = made.pairs["flight-1"], made.pairs["flight-2"]
     stale = new.request(made.world, made.users["u1"], old.preference).gold().plain()
-    agent = Agent({new.query: [*map(call_text, stale), FINISH], old.query: gold_lines(old)})
+    agent = Agent({new.query: [*map(format_call, stale), FINISH], old.query: gold_lines(old)})
     run = played(tmp_path, agent, made, evolving="yes")
     found = {episode.facets["pair"]: episode for episode in run.episodes()}
     assert scores(found["flight-1"]) == (True, 1.0)

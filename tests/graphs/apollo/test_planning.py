@@ -23,7 +23,7 @@ from dialoom.graphs import Estimate, RecipeError
 from dialoom.graphs.apollo import RECIPE
 from dialoom.graphs.apollo.scenario import SAMPLE, ApolloOptions, ApolloScenario
 from dialoom.graphs.scenario import ByHash, SharedValueCache
-from dialoom.personas.apollo.source import history
+from dialoom.personas.apollo.source import build_history
 from tests.conftest import Command
 from tests.graphs.apollo.invented import source, write
 from tests.graphs.apollo.players import FINISH, episodes, played
@@ -54,7 +54,7 @@ def test_every_pair_has_every_length_and_framework(folder: Path) -> None:
     assert len({id(each.who.value) for each in samples}) == 1
     assert len({id(each.case.value) for each in samples}) == len(MADE.pairs)
     for sample in samples[::2]:
-        made = history(MADE, sample.pair, length=sample.length)
+        made = build_history(MADE, sample.pair, length=sample.length)
         assert tuple(sample.history.values()) == made.sessions
         assert (sample.place, sample.tokens, sample.case.value.tools) == (made.place, made.tokens, made.tools)
     assert {each.played.embedder for each in samples} == {"lexical", ""}

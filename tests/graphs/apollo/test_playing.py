@@ -11,8 +11,8 @@ import pytest
 
 from dialoom import Episode
 from dialoom.graphs.apollo.loop import calls_of, ending, flags_of
-from dialoom.personas.apollo.scores import AgentTurn, call_text
-from dialoom.personas.apollo.source import ApolloSource, first_message, history
+from dialoom.personas.apollo.scores import AgentTurn, format_call
+from dialoom.personas.apollo.source import ApolloSource, build_first_message, build_history
 from tests.graphs.apollo.invented import source
 from tests.graphs.apollo.players import FINISH, Agent, Messages, episodes, gold_lines, played, scores
 
@@ -20,10 +20,10 @@ MADE = source()
 PAIR = MADE.pairs["commute-rule-1"]
 A, B, C, _ = GOLD = gold_lines(PAIR)
 BROKEN = A.replace("{", "{,", 1)
-UNKNOWN = call_text({"name": "teleport", "arguments": {}})
-UNSAID = call_text({"name": "get_weather", "arguments": {}})
+UNKNOWN = format_call({"name": "teleport", "arguments": {}})
+UNSAID = format_call({"name": "get_weather", "arguments": {}})
 LAST = PAIR.calls()[-1]
-ALTERED = call_text({**LAST, "arguments": {**LAST["arguments"], "location_2": "Nowhere"}})
+ALTERED = format_call({**LAST, "arguments": {**LAST["arguments"], "location_2": "Nowhere"}})
 WORDS = "Well, which one?"
 
 
@@ -36,8 +36,8 @@ def test_gold_calls_score_one_on_every_sample(tmp_path: Path) -> None:
         assert scores(episode) == (True, 1.0), episode.id
         assert outcome.ended_by == "finished" and outcome.details["flags"] == []
         assert outcome.counts["turns"] == len(outcome.details["gold"]) + 1
-        made = history(MADE, MADE.pairs[facets["pair"]], length=facets["length"])
-        first = first_message(MADE.users["u1"], MADE.pairs[facets["pair"]], made.sessions)
+        made = build_history(MADE, MADE.pairs[facets["pair"]], length=facets["length"])
+        first = build_first_message(MADE.users["u1"], MADE.pairs[facets["pair"]], made.sessions)
         system, _ = next(sent for sent in agent.sent if len(sent) == 2 and sent[1]["content"] == first)
         assert (facets["tokens"], facets["place"]) == (made.tokens, made.place) == (-(-len(first) // 4), made.place)
         shown = system["content"].split("<tools>\n")[1].split("\n</tools>")[0].splitlines()

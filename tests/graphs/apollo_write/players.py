@@ -12,7 +12,7 @@ from typing import Any
 import dialoom
 from dialoom.personas.apollo.flows import FLOWS
 from dialoom.personas.apollo.source import ApolloSource, read_source
-from dialoom.personas.apollo.source.scripted import about_flow
+from dialoom.personas.apollo.source.scripted import describe_flow
 from dialoom.roles import offline
 
 SMALL: dict[str, Any] = {"users": 1, "pairs": 1, "errands": 0, "offers": 1}
@@ -53,7 +53,7 @@ class Players:
         """Return the reply of an understudy that makes no deliberate fault."""
         marked = [{"role": "user", "content": _faultless(text)}]
         role = {"check": "checker", "read": "checker", "solve": "solver"}.get(_kind(text), "writer")
-        flow = next((name for name in FLOWS if about_flow(name) == part(text, "task")), "")
+        flow = next((name for name in FLOWS if describe_flow(name) == part(text, "task")), "")
         return offline.play("attentive", marked, f"apollo_write/{role}", role, inputs={"flow": flow}).words
 
     def errors_in_requests(self, kind: str) -> list[str]:

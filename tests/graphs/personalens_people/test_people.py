@@ -16,8 +16,8 @@ import dialoom as api
 from dialoom.graphs.personalens_people import RECIPE
 from dialoom.graphs.personalens_people.scenario import PeopleOptions
 from dialoom.personas import DataError, PersonaLensRelease
-from dialoom.personas.profile import NON_ASCII
-from dialoom.personas.similarity import packed, unit
+from dialoom.personas.profile import NON_ASCII_PROFILES
+from dialoom.personas.similarity import encode_vector, normalize_vector
 from tests.conftest import Command
 from tests.graphs.personalens_people.players import (
     SCHEMA,
@@ -66,7 +66,7 @@ def test_made_people_are_read_and_played(tmp_path: Path) -> None:
         for domain in profile.domains.values():
             assert bool(domain.affinities) == bool(domain.summary) == domain.of_interest
     assert kinds == {"single", "multi"}
-    assert not any(count for kind, count in release.repairs.items() if kind != NON_ASCII), release.repairs
+    assert not any(count for kind, count in release.repairs.items() if kind != NON_ASCII_PROFILES), release.repairs
     played = api.play("personalens", path=tmp_path / "played.db", options={"profiles": tmp_path / "made", "limit": 2})
     assert played.status().done == 2
 
@@ -242,7 +242,7 @@ def test_model_may_decide_who_is_a_twin(tmp_path: Path) -> None:
     async def embedder(messages: list[Any]) -> str:
         (text,) = (message["content"] for message in messages)
         seen.append(text)
-        return json.dumps({"vectors": [packed(unit([1.0, float(len(seen) % 2)]))]})
+        return json.dumps({"vectors": [encode_vector(normalize_vector([1.0, float(len(seen) % 2)]))]})
 
     seen: list[str] = []
     run = made(tmp_path, Players(), {"embedder": embedder}, people=3, embedder="litellm:some/model")

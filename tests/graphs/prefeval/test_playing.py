@@ -13,7 +13,7 @@ import dialoom
 from dialoom import Episode, Judgement
 from dialoom.graphs.prefeval import RECIPE, chosen
 from dialoom.graphs.prefeval.results import error_of
-from dialoom.personas.similarity import packed, unit
+from dialoom.personas.similarity import encode_vector, normalize_vector
 from dialoom.settings import ModelLike
 from tests.graphs.prefeval.invented import write_pairs, write_pool
 
@@ -301,7 +301,9 @@ def test_shared_texts_are_embedded_once(tmp_path: Path) -> None:
     async def embedder(messages: list[Any]) -> str:
         texts = tuple(message["content"] for message in messages)
         requests.append(texts)
-        return json.dumps({"vectors": [packed(unit([1.0, float("boats" in text)])) for text in texts]})
+        return json.dumps(
+            {"vectors": [encode_vector(normalize_vector([1.0, float("boats" in text)])) for text in texts]}
+        )
 
     run = dialoom.play(
         RECIPE,

@@ -13,11 +13,11 @@ import pytest
 import dialoom
 from dialoom.graphs.apollo import RECIPE
 from dialoom.personas.apollo import TOOLS, World, compare, execute
-from dialoom.personas.apollo.scores import read_turn, responses_text
-from dialoom.personas.apollo.source import ApolloMeta, ApolloPair, ApolloSession, ApolloSource, history
-from dialoom.personas.apollo.source.scripted import ERRANDS, drawn_users, user_part
+from dialoom.personas.apollo.scores import format_responses, parse_turn
+from dialoom.personas.apollo.source import ApolloMeta, ApolloPair, ApolloSession, ApolloSource, build_history
+from dialoom.personas.apollo.source.scripted import ERRANDS_PER_TOOL, build_user_part, draw_users
 from dialoom.prompts import Utterance
-from dialoom.roles.offline.apollo import asked_flow
+from dialoom.roles.offline.apollo import parse_query
 from tests.graphs.apollo.invented import write_source
 
 from .asking import answer
@@ -31,8 +31,8 @@ SESSIONS_READ = 24
 def source() -> ApolloSource:
     """Return a source of one user, with a pair for each of three preferences for each flow."""
     world = World()
-    people = drawn_users(world, 1, 0)
-    part = user_part(world, people[0], 2, ERRANDS, 0)
+    people = draw_users(world, 1, 0)
+    part = build_user_part(world, people[0], 2, ERRANDS_PER_TOOL, 0)
     return ApolloSource.of(people, part.sessions, part.pairs, ApolloMeta(seed=0, world=world.hash))
 
 
@@ -58,12 +58,12 @@ def play_agent(
         text = answer(model, messages, "apollo/agent", "assistant")
         if text == "[Finish]":
             return calls
-        _, (call,) = read_turn(text)
+        _, (call,) = parse_turn(text)
         calls.append(call)
         output = json.dumps(execute(made.world, call, tools))
         turns += [
             {"speaker": "assistant", "content": text},
-            {"speaker": "tool", "content": responses_text([output])},
+            {"speaker": "tool", "content": format_responses([output])},
         ]
 
 
@@ -75,7 +75,7 @@ def is_right(calls: Sequence[Any], pair: ApolloPair) -> bool:
 def test_every_query_is_understood() -> None:
     assert {pair.query_kind for pair in source().pairs.values()} == {"reactive", "proactive"}
     for pair in source().pairs.values():
-        asked = asked_flow(pair.query, pair.today)
+        asked = parse_query(pair.query, pair.today)
         assert asked is not None and asked == (pair.flow, pair.slots), pair.query
 
 
@@ -84,7 +84,7 @@ def test_understanding_depends_on_form_and_place() -> None:
     seen = set()
     for number, pair in enumerate(list(source().pairs.values())[::2]):
         length = (2000, 12000)[number % 2]
-        made = history(source(), pair, length=length)
+        made = build_history(source(), pair, length=length)
         within = made.place <= SESSIONS_READ
         seen.add((pair.form in HARD, within))
         for helped, understood in (
@@ -99,7 +99,7 @@ def test_understanding_depends_on_form_and_place() -> None:
 
 def test_three_sessions_are_understood_in_any_form() -> None:
     for pair in list(source().pairs.values())[::3]:
-        made = history(source(), pair, length=2000)
+        made = build_history(source(), pair, length=2000)
         telling = made.sessions[made.place - 1]
         others = [session for session in made.sessions if session is not telling]
         assert is_right(play_agent("attentive", pair, [*others[:2], telling], made.tools), pair)
@@ -108,7 +108,7 @@ def test_three_sessions_are_understood_in_any_form() -> None:
 
 def test_notes_hold_every_form_and_nothing_unrelated() -> None:
     for pair in list(source().pairs.values())[::3]:
-        made = history(source(), pair, length=4000, evolving=True)
+        made = build_history(source(), pair, length=4000, evolving=True)
         notes = [
             {"session": number, "text": text}
             for number, session in enumerate(made.sessions, start=1)
@@ -129,7 +129,7 @@ def notes_on(model: str, session: ApolloSession) -> list[str]:
 def test_generic_agent_is_never_right_and_makes_the_same_calls() -> None:
     scores = []
     for pair in source().pairs.values():
-        made = history(source(), pair, length=2000)
+        made = build_history(source(), pair, length=2000)
         calls = play_agent("generic", pair, made.sessions, made.tools)
         assert calls == play_agent("generic", pair, made.sessions[:1], made.tools, reminder=True)
         scores.append(compare(calls, pair.calls()))
@@ -141,7 +141,7 @@ def test_generic_agent_is_never_right_and_makes_the_same_calls() -> None:
 
 def test_other_sessions_and_queries_are_left_alone() -> None:
     pair = next(pair for pair in source().pairs.values() if pair.flow == "flight" and pair.form == "explicit")
-    made = history(source(), pair, length=2000)
+    made = build_history(source(), pair, length=2000)
     telling = source().sessions[pair.session]
     data = telling.model_dump()
     half = ApolloSession.model_validate({**data, "turns": data["turns"][:5]})

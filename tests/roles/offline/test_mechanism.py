@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import dialoom
-from dialoom.personas import KINDS, THRESHOLD, LexicalEmbedder, PoolKind, shipped_seeds
-from dialoom.personas.similarity import nearest_neighbours
+from dialoom.personas import DEFAULT_THRESHOLD, POOL_KINDS, LexicalEmbedder, PoolKind, load_seeds
+from dialoom.personas.similarity import find_nearest_neighbours
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import offline
 from dialoom.roles.offline import Draws, MarkedRequest, NoUnderstudyError, Words, heard, read_request, understudy
@@ -157,7 +157,7 @@ PROMPTS = {"profile": "pools/profiles", "personality": "pools/personalities"}
 def write_texts(kind: PoolKind, count: int, seed: int = 0, examples: int = 5) -> list[str]:
     """Return the texts that the writer returns for the shipped prompt."""
     prompt = PromptLibrary.load(PROMPTS.values())[PROMPTS[kind]]
-    shown = [seed.text for seed in shipped_seeds(kind)[:examples]]
+    shown = [seed.text for seed in load_seeds(kind)[:examples]]
     messages = prompt.render({"count": count, "examples": shown})
     items: list[str] = json.loads(answer("attentive", messages, PROMPTS[kind], "writer", seed=seed, count=count))[
         "items"
@@ -167,20 +167,20 @@ def write_texts(kind: PoolKind, count: int, seed: int = 0, examples: int = 5) ->
 
 @pytest.mark.parametrize(("kind", "count"), [("profile", 300), ("personality", 300)])
 def test_writer_writes_enough_dissimilar_texts_for_a_pool(kind: PoolKind, count: int) -> None:
-    texts = write_texts(kind, count) + [seed.text for seed in shipped_seeds(kind)]
+    texts = write_texts(kind, count) + [seed.text for seed in load_seeds(kind)]
     assert len(set(texts)) == count + 20
-    nearest = nearest_neighbours(LexicalEmbedder().embed(texts))
-    assert max(near[1] for near in nearest if near) <= THRESHOLD
+    nearest = find_nearest_neighbours(LexicalEmbedder().embed(texts))
+    assert max(near[1] for near in nearest if near) <= DEFAULT_THRESHOLD
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", POOL_KINDS)
 def test_texts_depend_on_request_and_seed(kind: PoolKind) -> None:
     assert write_texts(kind, 5) == write_texts(kind, 5)
     assert not set(write_texts(kind, 5)) & set(write_texts(kind, 5, seed=1))
     assert not set(write_texts(kind, 5)) & set(write_texts(kind, 5, examples=4))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", POOL_KINDS)
 def test_texts_have_eight_to_ten_whole_sentences_about_one_person(kind: PoolKind) -> None:
     for text in write_texts(kind, 300):
         sentences = re.findall(r"[^.!?]+[.!?]", text)

@@ -13,7 +13,7 @@ from dialoom.graphs.prefeval import RECIPE
 from dialoom.graphs.prefeval.results import error_of
 from dialoom.personas.preferences import DEFAULT_POOL, FORMS, ChatLine, PreferencePair, read_chats, sample_pairs
 from dialoom.roles.offline import SpokenLine
-from dialoom.roles.offline.prefeval import key_words, number_of, statement_of
+from dialoom.roles.offline.prefeval import draw_statement_number, extract_key_words, find_statement
 
 from .asking import answer
 
@@ -38,7 +38,7 @@ def correct_pairs(folder: Path, model: str = "offline/attentive", **options: Any
 
 def test_accuracy_of_a_run_follows_the_stated_rule_exactly(tmp_path: Path) -> None:
     found = correct_pairs(tmp_path, method=("zero-shot", "reminder", "self-critic"), turns=(2,))
-    numbers = {pair.id: number_of(pair.preference) for pair in sample_pairs().pairs(TOPIC, "explicit")}
+    numbers = {pair.id: draw_statement_number(pair.preference) for pair in sample_pairs().pairs(TOPIC, "explicit")}
     for method in ("zero-shot", "reminder", "self-critic"):
         start, loss = REACH[method]
         assert found[method, 2] == {id_ for id_, number in numbers.items() if number < start - loss}, method
@@ -62,14 +62,14 @@ def test_recall_falls_with_the_turns_in_between(method: str, turns: int, doublin
     for pair in (
         each for topic in sample_pairs().topics() for each in list(sample_pairs().pairs(topic, "explicit"))[:3]
     ):
-        within = number_of(pair.preference) < start - loss * doublings
+        within = draw_statement_number(pair.preference) < start - loss * doublings
         assert is_followed(method, pair, turns) is within
 
 
 def test_retrieved_preference_is_followed() -> None:
     """A retrieved preference is followed by 95 of 100 at any distance."""
     for pair in sample_pairs().pairs(TOPIC, "explicit"):
-        assert is_followed("rag", pair, 127, (pair.preference,)) is (number_of(pair.preference) < 95)
+        assert is_followed("rag", pair, 127, (pair.preference,)) is (draw_statement_number(pair.preference) < 95)
 
 
 def test_statements_are_found_in_every_form() -> None:
@@ -78,10 +78,12 @@ def test_statements_are_found_in_every_form() -> None:
             for pair in sample_pairs().pairs(topic, form):
                 talk = pair.talk or (ChatLine(speaker="user", content=pair.preference),)
                 lines = [SpokenLine(line.speaker, line.content) for line in talk]
-                words = key_words(pair.preference)
-                statement = max((line.content for line in talk[::2]), key=lambda text: len(words & key_words(text)))
+                words = extract_key_words(pair.preference)
+                statement = max(
+                    (line.content for line in talk[::2]), key=lambda text: len(words & extract_key_words(text))
+                )
                 statement = talk[2].content if form == "choice" else statement
-                assert statement_of(lines, pair.question)[0] == statement
+                assert find_statement(lines, pair.question)[0] == statement
 
 
 def test_generic_never_follows_a_preference(tmp_path: Path) -> None:
@@ -95,7 +97,7 @@ def test_choice_follows_the_known_preference(tmp_path: Path) -> None:
         correct_pairs(tmp_path, **options),
         correct_pairs(tmp_path / "generic", "offline/generic", **options),
     )
-    numbers = {pair.id: number_of(pair.preference) for pair in sample_pairs().pairs(TOPIC, "explicit")}
+    numbers = {pair.id: draw_statement_number(pair.preference) for pair in sample_pairs().pairs(TOPIC, "explicit")}
     assert found["reminder", 1] >= {id_ for id_, number in numbers.items() if number < 95}
     assert len(generic["reminder", 1]) < len(found["reminder", 1])
 

@@ -23,7 +23,7 @@ from dialoom.graphs.tables.diversity import (
     entropy,
     self_bleu,
 )
-from dialoom.personas import samples
+from dialoom.personas import load_samples
 from tests.conftest import REAL, Command, needs_real_data
 
 TALK = [
@@ -256,7 +256,7 @@ def test_rows_without_a_conversation_are_described_by_their_texts(tmp_path: Path
     }
     folder = tmp_path / "source"
     folder.mkdir()
-    for file in (samples().root / "apollo").glob("*.jsonl"):
+    for file in (load_samples().root / "apollo").glob("*.jsonl"):
         (folder / file.name).write_text("".join(file.read_text().splitlines(keepends=True)[:6]))
     source = dialoom.describe(folder)["sizes"]
     assert {"words of the query", "words of the user", "words of the persona"} <= {row[0] for row in source.rows}
@@ -264,7 +264,9 @@ def test_rows_without_a_conversation_are_described_by_their_texts(tmp_path: Path
 
 def test_command_describes_the_people_of_a_release(dialoom: Command, tmp_path: Path) -> None:
     for name in ("alibek", "amara"):
-        shutil.copytree(samples().root / "data" / "profile" / name, tmp_path / "release" / "data" / "profile" / name)
+        shutil.copytree(
+            load_samples().root / "data" / "profile" / name, tmp_path / "release" / "data" / "profile" / name
+        )
     done = dialoom("describe", tmp_path / "release")
     assert done.returncode == 0, done.stderr
     assert "Evenness of preferences" in done.stdout and "as published" in done.stdout

@@ -21,7 +21,7 @@ from typing import Any
 
 import dialoom
 from dialoom.graphs import WithJudging
-from dialoom.personas.similarity import packed, unit
+from dialoom.personas.similarity import encode_vector, normalize_vector
 from dialoom.prompts import ChatMessage
 from dialoom.runs.agreement import as_json, write_sample
 from dialoom.runs.configuration.recipes import load_recipe
@@ -113,7 +113,9 @@ class Embedder(Player):
     def reply(self, number: int, messages: Sequence[ChatMessage]) -> str:
         """Return a vector for each text."""
         texts = [hashlib.sha256(each["content"].encode()).digest() for each in messages]
-        return json.dumps({"vectors": [packed(unit([1.0 + part for part in text[:8]])) for text in texts]})
+        return json.dumps(
+            {"vectors": [encode_vector(normalize_vector([1.0 + part for part in text[:8]])) for text in texts]}
+        )
 
 
 @dataclass(frozen=True)
