@@ -30,7 +30,7 @@ from benchmarks.quick_server import request_key, serving
 from dialoom.roles.gateway.exchange import HANDLER_VARIABLE
 from dialoom.roles.gateway.litellm_backend import load_litellm
 from dialoom.roles.gateway.wire import convert_messages
-from dialoom.runs.store.passages import read_messages, reading
+from dialoom.runs.store.passages import make_passage_reader, read_messages
 
 MODEL = "openai/recorded"
 
@@ -62,7 +62,7 @@ def read_requests(path: Path) -> tuple[list[list[dict[str, Any]]], dict[str, dic
         texts = dict(connection.execute("SELECT id, content FROM texts").fetchall())
         rows = connection.execute("SELECT scenario, temperature, seed, messages, reply FROM calls ORDER BY id")
         for scenario, temperature, seed, packed, reply in rows.fetchall():
-            turns = [(role, texts[id_]) for role, id_, *_ in read_messages(packed, reading(connection))]
+            turns = [(role, texts[id_]) for role, id_, *_ in read_messages(packed, make_passage_reader(connection))]
             messages = convert_messages(tuple({"role": role, "content": content} for role, content in turns))
             call = {"model": MODEL, "messages": messages, "temperature": temperature, "seed": seed}
             by_scenario.setdefault(scenario, []).append(call)

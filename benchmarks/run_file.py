@@ -40,14 +40,14 @@ def _rewrite(connection: sqlite3.Connection, table: str, column: str, transform:
 
 
 def _without_composed_texts(connection: sqlite3.Connection) -> None:
-    read = texts.reading(connection)
+    read = texts.make_text_reader(connection)
     ids = connection.execute("SELECT id FROM kept_texts WHERE parts IS NOT NULL").fetchall()
     contents = [(read(id_), id_) for (id_,) in ids]
     connection.executemany("UPDATE kept_texts SET content = ?, parts = NULL WHERE id = ?", contents)
 
 
 def _without_passages(connection: sqlite3.Connection) -> None:
-    read = passages.reading(connection)
+    read = passages.make_passage_reader(connection)
     for table in ("kept_calls", "outcomes"):
         _rewrite(connection, table, "messages", lambda messages: passages.read_messages(json.dumps(messages), read))
     connection.execute("DELETE FROM passages")
@@ -63,7 +63,7 @@ def _without_list_additions(connection: sqlite3.Connection) -> None:
 
 
 def _without_references(connection: sqlite3.Connection) -> None:
-    transform = _apply_to_objects(references.reading(texts.reading(connection)))
+    transform = _apply_to_objects(references.make_object_hook(texts.make_text_reader(connection)))
     for table, column in (
         ("checkpoint_values", "content"),
         ("checkpoint_lists", "elements"),

@@ -184,7 +184,7 @@ async def measure_costs(scenarios: int) -> Costs:
             costs.returned_bytes = sum(map(len, data)) / scenarios
             started = time.process_time()
             for each in data:
-                assert await main.leases.fold([pickle.loads(each)])
+                assert await main.leases.merge([pickle.loads(each)])
             costs.fold = (time.process_time() - started) / scenarios
             costs.lease = await measure_lease_seconds(main.path)
     return costs

@@ -277,7 +277,7 @@ class Engine:
                 return
             except StateLostError as error:
                 note = f"{work.id} was restarted from its beginning: {error}"
-                self._store.retries.scenarios([work.position], note)
+                self._store.retries.restart_scenarios([work.position], note)
                 self._on_event(NodeMessage(work.id, note))
             finally:
                 self._store.queue.end(work)

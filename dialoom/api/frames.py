@@ -151,7 +151,7 @@ def _faults_by_call(run: RunFile) -> dict[int, str]:
     """Return the kinds of faults in each call's reply, by call; empty if the recipe is not trusted."""
     found: dict[int, str] = {}
     with suppress(TrustError):
-        for position in run.unsound():
+        for position in run.find_faulty():
             joined = find_faulty_calls(run, position, run.calls_of(position), run.outcome(position))
             found |= {row: ", ".join(fault.kind for fault in faults) for row, faults in joined.faults.items()}
     return found

@@ -132,7 +132,7 @@ async def judge_unparsed(opened: OpenRun, name: str | None) -> Ended:
     models = {role: chosen.models[role] for role in WithJudging.of(recipe).judging_roles()}
     await asyncio.to_thread(check_model_access, [models], opened.policy)
     opened.policy.limits.check_prices(binding.model for binding in models.values())
-    count = store.retries.unparsed(chosen.name)
+    count = store.retries.retry_unparsed(chosen.name)
     opened.tell(Retrying(unparsed=count, judging=chosen.name))
     opened.tell(Started(store.path, "judging again", count, chosen.name))
     work = store.queue.to_rejudge(store.recipe, chosen.name)

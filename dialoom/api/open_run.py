@@ -152,7 +152,7 @@ async def reopened(
 
 def retry_failures(opened: OpenRun, judging: str | None = None) -> None:
     """Make failed scenarios pending again; those whose request was too long, only if context windows were given."""
-    again, left = opened.store.retries.failed(judging, too_long=opened.is_wider)
+    again, left = opened.store.retries.retry_failed(judging, too_long=opened.is_wider)
     opened.tell(Retrying(failed=again, too_long=left, judging=judging))
 
 

@@ -106,7 +106,7 @@ async def _drawn_again(opened: OpenRun, graph: Graph, ended: Ended) -> Ended:
             "conversations played again, because their openings nearly repeated that of an earlier conversation with "
             f"the same task: {len(again):,}"
         )
-        store.retries.scenarios(again, note)
+        store.retries.restart_scenarios(again, note)
         opened.tell(Notice(note))
         opened.tell(Started(store.path, "playing", len(again)))
         work = store.queue.pending(recipe, None, None if opened.policy.is_alone else WithFacets.of(recipe).length_facet)
@@ -142,7 +142,7 @@ async def play_again(opened: OpenRun, is_failed: bool, scenarios: Collection[str
     if is_failed:
         retry_failures(opened)
         failed -= set(store.positions("failed"))
-    store.retries.scenarios(sorted(anew))
+    store.retries.restart_scenarios(sorted(anew))
     if anew:
         opened.tell(Retrying(anew=len(anew)))
     return await play_pending(opened, is_resumed=True, only=anew | failed)

@@ -21,7 +21,7 @@ from dialoom.graphs.tables.statistics import (
 )
 from dialoom.grouping import group_pairs
 from dialoom.runs.reading.scenarios import select_episodes
-from dialoom.runs.store.references import canonical
+from dialoom.runs.store.references import encode_canonical
 from dialoom.text import count_words
 
 from .reported import ReportedRun, different_users_warning, find_user_differences, title_with_user_differences
@@ -188,7 +188,7 @@ def _pair_episodes(
     values: tuple[dict[str, set[str]], ...] = (defaultdict(set), defaultdict(set))
     for found, scored in zip(values, (first, second), strict=True):
         for name, value in (facet for each in scored.values() for facet in each.facets.items()):
-            found[name].add(canonical(value))
+            found[name].add(encode_canonical(value))
     ignored = {
         name
         for name, first_values in values[0].items()
@@ -201,7 +201,7 @@ def _pair_episodes(
 def _index_by_facets(scored: Mapping[str, _ScoredEpisode], ignored: set[str]) -> dict[str, _ScoredEpisode]:
     """Return the scenarios whose facets other than `apart` no other scenario shares, by these facets and the trial."""
     keys = {
-        id_: canonical(
+        id_: encode_canonical(
             [parse_episode_numbers(id_)[0], {name: value for name, value in each.facets.items() if name not in ignored}]
         )
         for id_, each in scored.items()

@@ -15,7 +15,7 @@ from dialoom.errors import first_problem
 from dialoom.inputs import Record, read_json, read_yaml
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
-from dialoom.runs.store.references import canonical
+from dialoom.runs.store.references import encode_canonical
 from dialoom.settings import Temperature
 
 Size = Literal["quick", "full"]
@@ -160,7 +160,7 @@ class Suite(_Players):
     @property
     def hash(self) -> str:
         """A hash of the suite's settings."""
-        return hashlib.sha256(canonical(self.model_dump(mode="json")).encode()).hexdigest()[:16]
+        return hashlib.sha256(encode_canonical(self.model_dump(mode="json")).encode()).hexdigest()[:16]
 
     def summary(self) -> str:
         """Return the suite's name with its version and hash."""

@@ -29,7 +29,7 @@ from dialoom.runs.configuration.trust import (
 )
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import StepCall
-from dialoom.runs.store.checkpoints.values import pack, text_of
+from dialoom.runs.store.checkpoints.values import encode_value, pack
 
 from .context import START
 from .stop import compute_changes
@@ -121,7 +121,7 @@ async def case_of(stepper: StepperView) -> Case:
     for end, (before, stop) in enumerate(pairwise(stops), start=2):
         if stop.kind == "edit":
             edit = {
-                name: json.loads(text_of(pack(value)))
+                name: json.loads(encode_value(pack(value)))
                 for name, value in stop.state.items()
                 if compute_changes({each: old for each, old in before.state.items() if each == name}, {name: value})
             }

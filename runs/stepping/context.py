@@ -40,8 +40,8 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.gateway_setup import CallPolicy, RunLimits, build_cast, open_gateway
 from dialoom.runs.store import MAIN, Branch, PlayWork, Point, PromotedBranch, RunFile, RunStore, StepCall
 from dialoom.runs.store.branches import MadeCall
-from dialoom.runs.store.checkpoints.reading import DECODED, Decoded
-from dialoom.runs.store.corruption import reading
+from dialoom.runs.store.checkpoints.reading import DECODE_CACHE, DecodeCache
+from dialoom.runs.store.corruption import reporting_corruption
 from dialoom.settings import OwnPlayer
 
 from .gateway import ScratchSaver, SteppingError
@@ -83,7 +83,7 @@ class ScenarioContext:
     _replaced_bindings: dict[tuple[str, str], ModelBinding] = field(default_factory=dict)
     _player_values: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
     _snapshots: dict[str, StateSnapshot] = field(default_factory=dict)
-    _decoded: Decoded = field(default_factory=Decoded)
+    _decoded: DecodeCache = field(default_factory=DecodeCache)
     _outcomes: dict[tuple[str, bool], Outcome] = field(default_factory=dict)
 
     @property
@@ -120,7 +120,7 @@ class ScenarioContext:
 
     async def player_states(self, calls: Sequence[MadeCall]) -> dict[str, Any]:
         """Return the state of each stateful player after its last call among the given calls, by role."""
-        with reading(self.store.path):
+        with reporting_corruption(self.store.path):
             found = self.store.branches.player_states(calls)
         return {role: await self._load_player_state(model, state) for role, (model, state) in found.items()}
 
@@ -207,8 +207,8 @@ class ScenarioContext:
         A checkpoint's snapshot changes only if an interrupted step has stored writes.
         """
         if point.id not in self._snapshots:
-            place = {"thread_id": min(point.threads), "checkpoint_id": point.id, DECODED: self._decoded}
-            with reading(self.store.path):
+            place = {"thread_id": min(point.threads), "checkpoint_id": point.id, DECODE_CACHE: self._decoded}
+            with reporting_corruption(self.store.path):
                 self._snapshots[point.id] = await self.graph.aget_state({"configurable": place})
             self.states[point.id] = self._snapshots[point.id].values
         return self._snapshots[point.id]

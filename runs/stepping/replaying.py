@@ -43,7 +43,7 @@ from dialoom.runs.configuration.trust import (
     recipe_references,
 )
 from dialoom.runs.errors import RunError
-from dialoom.runs.store.checkpoints.values import revived
+from dialoom.runs.store.checkpoints.values import decode_part
 from dialoom.settings import ModelLike, check_lists
 
 from .cases import Case, RecordedCall, RecordedStep, digest_messages
@@ -329,7 +329,7 @@ class _Replay:
         return False
 
     async def _apply_edit(self, step: RecordedStep, number: int) -> bool:
-        values = {name: revived(value) for name, value in (step.edit or {}).items()}
+        values = {name: decode_part(value) for name, value in (step.edit or {}).items()}
         try:
             await self._graph.abulk_update_state(
                 thread_config(self._case.thread), [build_updates(self._graph, values, step.nodes)]

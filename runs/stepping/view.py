@@ -15,7 +15,7 @@ from dialoom.graphs import Outcome, WithProgress
 from dialoom.grouping import group_pairs
 from dialoom.runs.reading.scenarios import NotYetError, UndefinedName, compile_expression
 from dialoom.runs.store import MAIN, Branch, Point, RunFile
-from dialoom.runs.store.corruption import reading
+from dialoom.runs.store.corruption import reporting_corruption
 from dialoom.settings import OwnPlayer
 
 from .context import START, ScenarioContext, count_steps, interrupt_options, open_read_only, thread_config
@@ -294,7 +294,7 @@ class StepperView:
             state = context.states[line[-1].id] = {**reached.state, PLAYERS_KEY: after}
             found = [*reached.changes, *compute_changes({PLAYERS_KEY: before}, {PLAYERS_KEY: after})]
             reached = replace(reached, state=state, changes=found)
-        with reading(context.store.path, context.recipe.name):
+        with reporting_corruption(context.store.path, context.recipe.name):
             outcome = context.outcome_at(reached.checkpoint, reached.state, reached.is_end)
             return replace(
                 reached,

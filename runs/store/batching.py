@@ -14,10 +14,10 @@ from typing import Any, Protocol
 _QUIET_ROUNDS = 2
 """The number of event loop rounds without a new job after which a batch is complete."""
 
-_MOST_ROUNDS = 8
-_LARGE_BATCH = 128
+_MAX_ROUNDS = 8
+_MAX_BATCH_SIZE = 128
 
-_RESUMED_AT_ONCE = 16
+_RESUMED_PER_ROUND = 16
 """The number of callers that continue in one round of the event loop."""
 
 
@@ -54,7 +54,7 @@ class Job:
         self.result: Any = None
         self.error: BaseException | None = None
 
-    def tell(self) -> None:
+    def resolve(self) -> None:
         """Set the future's result or exception. Nothing happens to a future that is cancelled or done."""
         future = self.future
         if isinstance(future, asyncio.Future):
@@ -79,56 +79,56 @@ class Batch:
             none.
     """
 
-    __slots__ = ("_quiet", "_rounds", "_seen", "jobs", "loop")
+    __slots__ = ("_last_count", "_quiet_rounds", "_rounds", "jobs", "loop")
 
     def __init__(self, jobs: list[Job], loop: asyncio.AbstractEventLoop | None) -> None:
         self.jobs = jobs
         self.loop = loop
-        self._seen = self._quiet = self._rounds = 0
+        self._last_count = self._quiet_rounds = self._rounds = 0
 
     def is_complete(self) -> bool:
         """Return whether the jobs should be submitted now; call it once per round of the event loop."""
         count = len(self.jobs)
         self._rounds += 1
-        self._quiet = self._quiet + 1 if count == self._seen else 0
-        self._seen = count
-        return self._quiet >= _QUIET_ROUNDS or count >= _LARGE_BATCH or self._rounds >= _MOST_ROUNDS
+        self._quiet_rounds = self._quiet_rounds + 1 if count == self._last_count else 0
+        self._last_count = count
+        return self._quiet_rounds >= _QUIET_ROUNDS or count >= _MAX_BATCH_SIZE or self._rounds >= _MAX_ROUNDS
 
-    def settle(self) -> None:
+    def resolve_threadsafe(self) -> None:
         """Resolve the jobs' futures in the loop's thread. Call it from any other thread."""
         if self.loop is None:
-            self.tell()
+            self.resolve()
             return
         with suppress(RuntimeError):  # the loop was closed in the meantime, so nobody is waiting
-            self.loop.call_soon_threadsafe(self.tell)
+            self.loop.call_soon_threadsafe(self.resolve)
 
-    def tell(self, start: int = 0) -> None:
+    def resolve(self, start: int = 0) -> None:
         """Set the results of the jobs' futures, in the event loop's thread, a few in each round of the event loop.
 
         If all callers continued in the same round, each would prepare its next request before the first one is sent,
         and the provider would be idle in the meantime.
         """
         end = len(self.jobs)
-        if self.loop is not None and end > start + _RESUMED_AT_ONCE:
-            end = start + _RESUMED_AT_ONCE
-            self.loop.call_soon(self.tell, end)
+        if self.loop is not None and end > start + _RESUMED_PER_ROUND:
+            end = start + _RESUMED_PER_ROUND
+            self.loop.call_soon(self.resolve, end)
         for job in self.jobs[start:end]:
-            job.tell()
+            job.resolve()
 
 
 class BatchQueue:
     """The queue of jobs for the writer.
 
     Args:
-        at_once: A function that carries out jobs in the calling thread, and returns false if they have to wait.
+        run_inline: A function that carries out jobs in the calling thread, and returns false if they have to wait.
 
     Attributes:
         batches: The batches for the writer's thread; `None` marks the end.
     """
 
-    def __init__(self, at_once: Callable[[list[Job]], bool]) -> None:
+    def __init__(self, run_inline: Callable[[list[Job]], bool]) -> None:
         self.batches: queue.Queue[Batch | None] = queue.Queue()
-        self._at_once = at_once
+        self._run_inline = run_inline
         self._open_batches: dict[asyncio.AbstractEventLoop, Batch] = {}
         self._lock = threading.Lock()
         self._is_closed = False
@@ -146,8 +146,8 @@ class BatchQueue:
             self._ensure_open()
             batch = self._open_batches.get(loop)
             if batch is None:
-                self._hand_over_orphans()
-                loop.call_soon(self._check, loop)
+                self._queue_orphans()
+                loop.call_soon(self._check_batch, loop)
                 batch = self._open_batches[loop] = Batch([], loop)
             batch.jobs.append(job)
         return future
@@ -161,7 +161,7 @@ class BatchQueue:
         future: Future[Any] = Future()
         with self._lock:
             self._ensure_open()
-            self._hand_over_orphans()
+            self._queue_orphans()
             self.batches.put(Batch([Job(operation, item, future)], None))
         return future
 
@@ -170,14 +170,14 @@ class BatchQueue:
         with self._lock:
             if not self._is_closed:
                 self._is_closed = True
-                self._hand_over_orphans()
+                self._queue_orphans()
                 self.batches.put(None)
 
     def _ensure_open(self) -> None:
         if self._is_closed:
             raise RuntimeError("the file is closed and can no longer be written")
 
-    def _hand_over_orphans(self) -> None:
+    def _queue_orphans(self) -> None:
         """Queue the jobs of event loops that were closed with an incomplete batch, so that they precede later jobs.
 
         If the queue is closed, the jobs of all event loops are queued.
@@ -185,7 +185,7 @@ class BatchQueue:
         for loop in [loop for loop in self._open_batches if self._is_closed or loop.is_closed()]:
             self.batches.put(self._open_batches.pop(loop))
 
-    def _check(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _check_batch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Submit the batch if it is complete; otherwise check again in the next round of the event loop."""
         batch = self._open_batches.get(loop)
         if batch is None:
@@ -193,13 +193,13 @@ class BatchQueue:
         is_over = True  # set even if Ctrl-C is pressed here
         try:
             if not batch.is_complete():
-                loop.call_soon(self._check, loop)
+                loop.call_soon(self._check_batch, loop)
                 is_over = False
         finally:
             if is_over:
-                self._hand_over(loop)
+                self._dispatch(loop)
 
-    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _dispatch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Carry out a batch at once, or queue it for the writer's thread."""
         with self._lock:
             batch = self._open_batches.pop(loop, None)
@@ -207,18 +207,18 @@ class BatchQueue:
             return
         is_done = False
         try:
-            is_done = self._at_once(batch.jobs)
+            is_done = self._run_inline(batch.jobs)
         finally:
             if not is_done:
-                self._queue(batch)
+                self._queue_batch(batch)
         if is_done:
-            batch.tell()
+            batch.resolve()
 
-    def _queue(self, batch: Batch) -> None:
+    def _queue_batch(self, batch: Batch) -> None:
         with self._lock:
             if not self._is_closed:
                 self.batches.put(batch)
                 return
         for job in batch.jobs:
             job.error = RuntimeError("the file was closed before the data was written")
-        batch.tell()
+        batch.resolve()

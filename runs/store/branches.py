@@ -14,7 +14,7 @@ from dialoom.roles.gateway.completions import deserialize_reply
 from dialoom.roles.gateway.graphs import format_state
 
 from .ledger import decode_request
-from .texts import reading
+from .texts import make_text_reader
 from .writer import Writer
 
 CallPlace = tuple[str, str, bool]
@@ -150,7 +150,7 @@ class BranchReader:
 
     def points(self, threads: Iterable[str]) -> dict[str, Point]:
         """Return the checkpoints of threads by id, oldest first; a checkpoint in several threads is returned once."""
-        from .checkpoints.items import id_text
+        from .checkpoints.items import decode_id
 
         rows = self._reader.execute(
             "SELECT checkpoints.id, parent, metadata ->> 'source' AS source, json_group_array(name) AS names "
@@ -163,8 +163,8 @@ class BranchReader:
         points = [
             Point(
                 number,
-                id_text(row["id"]),
-                None if row["parent"] is None else id_text(row["parent"]),
+                decode_id(row["id"]),
+                None if row["parent"] is None else decode_id(row["parent"]),
                 row["source"],
                 frozenset(json.loads(row["names"])),
             )
@@ -230,7 +230,7 @@ class BranchReader:
         row = self._reader.execute(query, (call.id,)).fetchone()
         request = decode_request(self._reader, row["messages"])
         reply, reasoning = (
-            None if row[each] is None else reading(self._reader)(row[each]) for each in ("reply", "reasoning")
+            None if row[each] is None else make_text_reader(self._reader)(row[each]) for each in ("reply", "reasoning")
         )
         rest = {"reasoning": reasoning, "finish_reason": row["finish_reason"]}
         return StepCall(
@@ -283,7 +283,7 @@ class BranchTable(BranchReader):
             "ON CONFLICT (scenario, name) DO UPDATE SET head = excluded.head, sample = excluded.sample, "
             "models = excluded.models"
         )
-        await self._writer.soon(lambda connection: connection.execute(upsert, (*row, branch.origin)).rowcount)
+        await self._writer.run(lambda connection: connection.execute(upsert, (*row, branch.origin)).rowcount)
 
     async def keep_calls(self, scenario: int, led: Mapping[str, Sequence[CallPlace]]) -> None:
         """Record the calls that led to checkpoints, by checkpoint id; an empty sequence of calls is recorded too."""
@@ -293,14 +293,14 @@ class BranchTable(BranchReader):
             for number, (node, key, is_edited) in enumerate(calls or [_NO_CALL])
         ]
         insert = "INSERT OR REPLACE INTO step_calls VALUES (?, ?, ?, ?, ?, ?)"
-        await self._writer.soon(lambda connection: connection.executemany(insert, rows).rowcount)
+        await self._writer.run(lambda connection: connection.executemany(insert, rows).rowcount)
 
     async def keep_only(self, thread: str, line: Iterable[str]) -> None:
         """Delete all checkpoints of a thread except the given ones."""
-        from .checkpoints.items import id_column
+        from .checkpoints.items import encode_id
 
         query = "SELECT id FROM checkpoints WHERE thread = ?"
-        retained = {id_column(id_) for id_ in line}
+        retained = {encode_id(id_) for id_ in line}
 
         def work(connection: sqlite3.Connection) -> None:
             (number,) = connection.execute(
@@ -312,17 +312,17 @@ class BranchTable(BranchReader):
             connection.executemany("DELETE FROM checkpoints WHERE thread = ? AND id = ?", others)
             connection.executemany("DELETE FROM pending_writes WHERE thread = ? AND checkpoint = ?", others)
 
-        await self._writer.soon(work)
+        await self._writer.run(work)
 
     async def drop_writes(self, thread: str, checkpoint: str) -> None:
         """Delete the pending writes of the tasks after a checkpoint, so that all of them run again."""
-        from .checkpoints.items import id_column
+        from .checkpoints.items import encode_id
 
         delete = (
             "DELETE FROM pending_writes WHERE checkpoint = ? "
             "AND thread IN (SELECT id FROM threads WHERE name = ? AND namespace = '')"
         )
-        await self._writer.soon(lambda connection: connection.execute(delete, (id_column(checkpoint), thread)).rowcount)
+        await self._writer.run(lambda connection: connection.execute(delete, (encode_id(checkpoint), thread)).rowcount)
 
 
 _AT = """step = ?2 AND {0}.judging IS NULL AND {0}.branch IS NULL AND {0}.node IN (SELECT value FROM json_each(?3))

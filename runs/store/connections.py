@@ -19,7 +19,7 @@ from dialoom.outputs import partial_file
 from dialoom.runs.errors import StoreError, store_error
 from dialoom.settings import Synchronous
 
-from .corruption import SIGNS, check_judgements, damaged
+from .corruption import CORRUPTION_ERRORS, check_judgements, corruption_error
 from .schema import APPLICATION_ID, SCHEMA_VERSION, TABLES, VIEWS
 
 BUSY_SECONDS = 60.0
@@ -56,8 +56,8 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
             check_judgements(path, connection)
             opened.pop_all()  # keep the connection open
             return connection
-    except SIGNS as error:
-        raise damaged(path, error) from error
+    except CORRUPTION_ERRORS as error:
+        raise corruption_error(path, error) from error
 
 
 def open_for_writing(path: Path, synchronous: Synchronous = "normal") -> sqlite3.Connection:

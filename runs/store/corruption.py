@@ -15,7 +15,7 @@ from dialoom.errors import Advice, first_problem
 from dialoom.roles.gateway.secrets import redact
 from dialoom.runs.errors import StoreError, store_error
 
-SIGNS = (
+CORRUPTION_ERRORS = (
     sqlite3.Error,
     ValidationError,
     ValueError,  # invalid JSON, msgpack or UTF-8
@@ -27,7 +27,7 @@ SIGNS = (
 )
 """The types of errors that indicate missing or malformed data."""
 
-_JSON = (
+_JSON_COLUMNS = (
     ("run", "key", "value", "key = 'config'"),
     ("scenarios", "position + 1", "facets", "true"),
     ("scenarios", "position + 1", "content", "true"),
@@ -44,11 +44,11 @@ _JSON = (
 )
 """The columns that contain JSON: table, expression that identifies a row, column, and condition for the rows."""
 
-_PATIENCE = 200_000_000
+_MAX_CHECK_INSTRUCTIONS = 200_000_000
 """The limit for the check, in instructions of SQLite's virtual machine: about ten seconds. Large files take longer."""
 
 
-_WITHOUT_SET = """
+_FIND_MISSING_SET = """
 WITH RECURSIVE named (name) AS (
     SELECT min(judging) FROM judged UNION ALL
     SELECT (SELECT min(judging) FROM judged WHERE judging > name) FROM named WHERE name IS NOT NULL
@@ -58,7 +58,7 @@ SELECT name FROM (
 ) WHERE name IS NOT NULL AND name NOT IN (SELECT name FROM judgement_sets) LIMIT 1"""
 
 
-def damaged(path: Path, error: BaseException, recipe: str | None = None) -> StoreError:
+def corruption_error(path: Path, error: BaseException, recipe: str | None = None) -> StoreError:
     """Return the error for a corrupt file, given the error that occurred while reading it.
 
     Args:
@@ -66,16 +66,16 @@ def damaged(path: Path, error: BaseException, recipe: str | None = None) -> Stor
         error: The error.
         recipe: The name of the recipe whose code was reading; `None` if dialoom's own code was.
     """
-    if (isinstance(error, sqlite3.Error) and not _is_of_damage(error)) or "not a database" in str(error):
+    if (isinstance(error, sqlite3.Error) and not _indicates_corruption(error)) or "not a database" in str(error):
         return store_error(path, error)
-    found = _looked_through(path)
+    found = _diagnose(path)
     if recipe is not None and found is None:
         return StoreError(
-            f"{path}: the recipe {recipe!r} cannot read its content: {_cause(error)}. Rows are damaged or were "
+            f"{path}: the recipe {recipe!r} cannot read its content: {_format_cause(error)}. Rows are damaged or were "
             "changed, this is not the recipe that wrote them, or an argument has a wrong type"
         )
     return StoreError(
-        f"{path} is damaged: {found or _cause(error)}",
+        f"{path} is damaged: {found or _format_cause(error)}",
         advice=Advice(
             "recover", f"recover the undamaged part with SQLite's shell: sqlite3 {path} .recover", {"path": path}
         ),
@@ -91,7 +91,7 @@ def check_judgements(path: Path, connection: sqlite3.Connection) -> None:
     Raises:
         StoreError: If a set is missing.
     """
-    if (row := connection.execute(_WITHOUT_SET).fetchone()) is not None:
+    if (row := connection.execute(_FIND_MISSING_SET).fetchone()) is not None:
         raise StoreError(
             f"{path} is damaged: it contains judgements of the set {row[0]!r:.80}, which is missing in the table "
             "judgement_sets",
@@ -102,7 +102,7 @@ def check_judgements(path: Path, connection: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def reading(path: Path, recipe: str | None = None) -> Iterator[None]:
+def reporting_corruption(path: Path, recipe: str | None = None) -> Iterator[None]:
     """Report errors in a `with` block as corruption of the file whose rows the block reads.
 
     Args:
@@ -111,24 +111,24 @@ def reading(path: Path, recipe: str | None = None) -> Iterator[None]:
     """
     try:
         yield
-    except SIGNS as error:
-        raise damaged(path, error, recipe) from error
+    except CORRUPTION_ERRORS as error:
+        raise corruption_error(path, error, recipe) from error
 
 
-def is_of_the_store(trace: TracebackType | None) -> bool:
+def was_raised_in_store(trace: TracebackType | None) -> bool:
     """Return whether an error was raised by the code that reads runs' files."""
     names = [str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(trace)]
     own = [name for name in names if name.startswith("dialoom.")]
     return bool(own) and own[-1].startswith("dialoom.runs.store")
 
 
-def _is_of_damage(error: sqlite3.Error) -> bool:
+def _indicates_corruption(error: sqlite3.Error) -> bool:
     text = str(error)
     signs = ("malformed", "no such", "not a database", "corrupt", "datatype mismatch", "UTF-8", "too big", "is a view")
     return not isinstance(error, sqlite3.OperationalError) or any(sign in text for sign in signs)
 
 
-def _cause(error: BaseException) -> str:
+def _format_cause(error: BaseException) -> str:
     """Return an error as one line without secrets, with the place in the code where it was raised."""
     if isinstance(error, ValidationError):
         place, message, _ = first_problem(error)
@@ -140,16 +140,16 @@ def _cause(error: BaseException) -> str:
     return redact(" ".join(text.split()))[:300] + where
 
 
-def _looked_through(path: Path) -> str | None:
+def _diagnose(path: Path) -> str | None:
     """Return a description of the corruption that SQLite or a check of the JSON columns finds; `None` if none."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            left = iter(range(_PATIENCE // 100_000))
+            left = iter(range(_MAX_CHECK_INSTRUCTIONS // 100_000))
             connection.set_progress_handler(lambda: next(left, None) is None, 100_000)
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
             if found != "ok":
                 return " ".join(str(found).split())[:300]
-            for table, name, column, which in _JSON:
+            for table, name, column, which in _JSON_COLUMNS:
                 query = (
                     f"SELECT {name} FROM {table} WHERE {which} AND {column} IS NOT NULL AND NOT json_valid({column})"
                 )

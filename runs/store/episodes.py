@@ -16,10 +16,9 @@ from dialoom.inputs import Frozen
 
 from .connections import transaction
 from .judgement_sets import words_of_panel
-from .passages import StoredMessage, beyond_words_of, read_messages, reading
-from .references import ReadText
-from .references import reading as restoring
-from .texts import reading as text_reading
+from .passages import StoredMessage, find_extra_fields, make_passage_reader, read_messages
+from .references import ReadText, make_object_hook
+from .texts import make_text_reader
 
 _INDEX_PAGE = 500
 
@@ -33,7 +32,7 @@ class SpokenTexts:
 
     def __init__(self, reader: sqlite3.Connection) -> None:
         self._reader = reader
-        self._passage = lru_cache(maxsize=4096)(reading(reader))
+        self._passage = lru_cache(maxsize=4096)(make_passage_reader(reader))
 
     def of_changed(self, known: Mapping[int, bytes]) -> Iterator[tuple[int, bytes, list[int]]]:
         """Yield the messages of each scenario whose messages have changed since the given state.
@@ -174,7 +173,7 @@ def read_outcome(connection: sqlite3.Connection, position: int) -> Outcome:
     """Return a finished scenario's outcome, without judgements."""
     row = connection.execute("SELECT *, scenario AS position FROM outcomes WHERE scenario = ?", (position,)).fetchone()
     messages, texts = _messages(connection, [row])
-    return _outcome(row, messages[position], texts, (), text_reading(connection))
+    return _outcome(row, messages[position], texts, (), make_text_reader(connection))
 
 
 def _faults(text: str | None) -> tuple[DialogueFault, ...] | None:
@@ -193,7 +192,7 @@ def _page(
         messages, texts = _messages(connection, rows)
         judgements = _of_sets(judging, partial(_judgements, connection, after, last))
         tokens = _output_tokens(connection, after, last)
-        read = text_reading(connection)
+        read = make_text_reader(connection)
         found: list[tuple[int, RecordedEpisode]] = []
         for row in rows:
             at = row["position"]
@@ -237,7 +236,7 @@ def _messages(
     connection: sqlite3.Connection, rows: list[sqlite3.Row]
 ) -> tuple[dict[int, list[StoredMessage]], dict[int, str]]:
     """Return the messages of each scenario by its position, and the texts of the messages by id."""
-    passage = lru_cache(maxsize=None)(reading(connection))
+    passage = lru_cache(maxsize=None)(make_passage_reader(connection))
     by_position = {row["position"]: read_messages(row["messages"], passage) for row in rows}
     ids = {id_ for messages in by_position.values() for message in messages for id_ in message if isinstance(id_, int)}
     return by_position, dict(
@@ -258,7 +257,9 @@ def _outcome(
         messages=tuple(_line(message, texts) for message in stored),
         ended_by=row["ended_by"],
         counts=json.loads(row["counts"]),
-        details=json.loads(row["details"] or "{}", object_hook=restoring(lambda id_: texts.get(id_) or read(id_))),
+        details=json.loads(
+            row["details"] or "{}", object_hook=make_object_hook(lambda id_: texts.get(id_) or read(id_))
+        ),
         judgements=judgements,
         faults=_faults(row["faults"]),
         languages=tuple(json.loads(row["languages"] or "[]")),
@@ -268,7 +269,7 @@ def _outcome(
 def _line(message: StoredMessage, texts: Mapping[int, str]) -> Line:
     role, id_, *rest = message
     reason = next((each for each in rest if isinstance(each, str)), None)
-    beyond = beyond_words_of(message)
+    beyond = find_extra_fields(message)
     return Line(role=role, content=texts[id_], finish_reason=reason, **json.loads(texts[beyond]) if beyond else {})
 
 

@@ -16,7 +16,7 @@ from dialoom.roles import ModelBinding
 from dialoom.roles.binding import OBJECT_PREFIX
 from dialoom.runs.errors import StoreError
 
-from .references import canonical
+from .references import encode_canonical
 
 OWN_JUDGEMENTS = "run"
 """The name of the set of judgements that a run makes itself."""
@@ -52,7 +52,7 @@ class JudgementSet:
 def insert_judgement_set(connection: sqlite3.Connection, judgement_set: JudgementSet) -> None:
     """Add a set, or replace the set that has the same name. Called only in jobs of the writer."""
     models = {role: binding.model_dump() for role, binding in judgement_set.models.items()}
-    row = (judgement_set.name, canonical(models), canonical(dict(judgement_set.prompts)))
+    row = (judgement_set.name, encode_canonical(models), encode_canonical(dict(judgement_set.prompts)))
     connection.execute("INSERT OR REPLACE INTO judgement_sets (name, models, prompts) VALUES (?, ?, ?)", row)
 
 

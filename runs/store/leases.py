@@ -13,14 +13,14 @@ from .ledger import CallKinds
 from .passages import Passages
 from .plan import Work
 from .texts import Texts
-from .transfer import Transfer, Unpacking, pack, pack_common
+from .transfer import Transfer, Unpacker, pack, pack_common
 from .writer import Writer
 
-_BITS = 60
-_KEY = "leased "
+_LEASE_BITS = 60
+_KEY_PREFIX = "leased "
 """The prefix of the keys of open leases in the table `run`; the scenario's position in the plan follows."""
 
-OPEN_LEASES = f"FROM run WHERE key GLOB '{_KEY}*'"
+OPEN_LEASES = f"FROM run WHERE key GLOB '{_KEY_PREFIX}*'"
 """The part of a query that selects the open leases."""
 
 
@@ -33,12 +33,15 @@ class Leases:
     """
 
     def __init__(self, reader: sqlite3.Connection, writer: Writer) -> None:
-        from .checkpoints.batch import Batches  # LangGraph takes long to import, and is not needed to look at a run
+        # LangGraph takes long to import, and is not needed to look at a run.
+        from .checkpoints.batch import CheckpointWriter
 
         self._reader = reader
         self._writer = writer
-        self._memories = writer.only(Texts), writer.only(Passages), writer.only(CallKinds)
-        self._checkpoints = writer.only(Batches)  # its cache is cleared after rows were written without it
+        self._caches = writer.get_cache(Texts), writer.get_cache(Passages), writer.get_cache(CallKinds)
+        self._checkpoint_writer = writer.get_cache(
+            CheckpointWriter
+        )  # its cache is cleared after rows were written without it
 
     async def lease(self, works: Sequence[Work]) -> list[Transfer]:
         """Lease scenarios to a worker: pack them for transfer and record the leases.
@@ -47,9 +50,10 @@ class Leases:
             StoreError: If the file cannot be written.
         """
         transfers = [
-            pack(self._reader, work.position, work.thread, secrets.randbits(_BITS), is_leased=True) for work in works
+            pack(self._reader, work.position, work.thread, secrets.randbits(_LEASE_BITS), is_leased=True)
+            for work in works
         ]
-        await self._writer.soon(lambda connection: _note(connection, transfers))
+        await self._writer.run(lambda connection: _insert_leases(connection, transfers))
         return transfers
 
     async def receive(self, transfers: Sequence[Transfer]) -> None:
@@ -61,90 +65,90 @@ class Leases:
 
         def keep(connection: sqlite3.Connection) -> None:
             for transfer in transfers:
-                Unpacking(connection, *self._memories, transfer).leased()
-            _note(connection, transfers)
+                Unpacker(connection, *self._caches, transfer).insert_leased()
+            _insert_leases(connection, transfers)
             if any(transfer.of("threads") for transfer in transfers):
-                self._checkpoints.forget()
+                self._checkpoint_writer.clear()
 
-        await self._writer.soon(keep)
+        await self._writer.run(keep)
 
-    def packed(self, position: int, thread: str) -> Transfer:
+    def pack_result(self, position: int, thread: str) -> Transfer:
         """Return the result of a scenario leased to this file, packed for transfer."""
-        if (number := _number(self._reader, position)) is None:
+        if (number := _find_lease(self._reader, position)) is None:
             raise StoreError(f"the scenario at {position} was not leased to this file")
         return pack(self._reader, position, thread, number, is_leased=False)
 
-    def open(self) -> dict[int, int]:
+    def read_open(self) -> dict[int, int]:
         """Return the lease numbers of all scenarios that are leased, by position."""
-        return {position: number for position, (number, _) in self._open_leases().items()}
+        return {position: number for position, (number, _) in self._read_open_leases().items()}
 
-    def left(self, numbers: Mapping[int, int]) -> Iterator[Transfer]:
+    def pack_leftovers(self, numbers: Mapping[int, int]) -> Iterator[Transfer]:
         """Yield the (possibly partial) results of scenarios leased to this file with the given lease numbers."""
-        for position, (number, thread) in self._open_leases().items():
+        for position, (number, thread) in self._read_open_leases().items():
             if numbers.get(position) == number:
                 yield pack(self._reader, position, thread, number, is_leased=False)
 
-    async def fold(self, transfers: Sequence[Transfer]) -> list[Transfer]:
+    async def merge(self, transfers: Sequence[Transfer]) -> list[Transfer]:
         """Merge the results of leases in one transaction, and return the results that had not been merged before.
 
         Raises:
             StoreError: If the file cannot be written.
         """
-        return await self._writer.soon(lambda connection: self._folded(connection, transfers))
+        return await self._writer.run(lambda connection: self._merge(connection, transfers))
 
-    def fold_now(self, transfers: Sequence[Transfer]) -> list[Transfer]:
-        """Merge results as `fold` does, without an event loop."""
-        return self._writer.now(lambda connection: self._folded(connection, transfers))
+    def merge_sync(self, transfers: Sequence[Transfer]) -> list[Transfer]:
+        """Merge results as `merge` does, without an event loop."""
+        return self._writer.run_sync(lambda connection: self._merge(connection, transfers))
 
-    async def keep_common(self, transfers: Sequence[Transfer]) -> None:
+    async def store_common_calls(self, transfers: Sequence[Transfer]) -> None:
         """Store common calls that were made in other files."""
 
         def keep(connection: sqlite3.Connection) -> None:
             for transfer in transfers:
-                Unpacking(connection, *self._memories, transfer).common()
+                Unpacker(connection, *self._caches, transfer).insert_common()
 
-        await self._writer.soon(keep)
+        await self._writer.run(keep)
 
-    def common(self, key: str) -> Transfer | None:
+    def pack_common_call(self, key: str) -> Transfer | None:
         """Return the answered common call with a key (in hex digits); `None` if there is none."""
         return pack_common(self._reader, bytes.fromhex(key[:32]))
 
-    def forget_all(self) -> None:
+    def delete_all(self) -> None:
         """Delete all open leases when no worker is left. Scenarios whose results were not merged stay pending."""
 
         def forget(connection: sqlite3.Connection) -> int:
             return connection.execute(f"DELETE {OPEN_LEASES}").rowcount
 
-        self._writer.now(forget)
+        self._writer.run_sync(forget)
 
-    def _folded(self, connection: sqlite3.Connection, transfers: Sequence[Transfer]) -> list[Transfer]:
-        taken = [transfer for transfer in transfers if _number(connection, transfer.position) == transfer.lease]
-        for transfer in taken:
-            Unpacking(connection, *self._memories, transfer).returned()
-            connection.execute("DELETE FROM run WHERE key = ?", (f"{_KEY}{transfer.position}",))
-        if taken:
-            self._checkpoints.forget()
-        return taken
+    def _merge(self, connection: sqlite3.Connection, transfers: Sequence[Transfer]) -> list[Transfer]:
+        new = [transfer for transfer in transfers if _find_lease(connection, transfer.position) == transfer.lease]
+        for transfer in new:
+            Unpacker(connection, *self._caches, transfer).merge_result()
+            connection.execute("DELETE FROM run WHERE key = ?", (f"{_KEY_PREFIX}{transfer.position}",))
+        if new:
+            self._checkpoint_writer.clear()
+        return new
 
-    def _open_leases(self) -> dict[int, tuple[int, str]]:
+    def _read_open_leases(self) -> dict[int, tuple[int, str]]:
         """Return the number and the thread of each open lease, by the position of its scenario."""
         found: dict[int, tuple[int, str]] = {}
         for key, value in self._reader.execute(f"SELECT key, value {OPEN_LEASES}").fetchall():
             number, _, thread = value.partition(" ")
-            found[int(key.removeprefix(_KEY))] = (int(number), thread)
+            found[int(key.removeprefix(_KEY_PREFIX))] = (int(number), thread)
         return found
 
 
-def _note(connection: sqlite3.Connection, transfers: Sequence[Transfer]) -> None:
+def _insert_leases(connection: sqlite3.Connection, transfers: Sequence[Transfer]) -> None:
     connection.executemany(
         "INSERT OR REPLACE INTO run VALUES (?, ?)",
-        [(f"{_KEY}{each.position}", f"{each.lease} {each.thread}") for each in transfers],
+        [(f"{_KEY_PREFIX}{each.position}", f"{each.lease} {each.thread}") for each in transfers],
     )
 
 
-def _number(connection: sqlite3.Connection, position: int | None) -> int | None:
+def _find_lease(connection: sqlite3.Connection, position: int | None) -> int | None:
     """Return the number of a scenario's open lease; `None` if there is none."""
-    row = connection.execute("SELECT value FROM run WHERE key = ?", (f"{_KEY}{position}",)).fetchone()
+    row = connection.execute("SELECT value FROM run WHERE key = ?", (f"{_KEY_PREFIX}{position}",)).fetchone()
     return None if row is None else int(row[0].partition(" ")[0])
 
 
@@ -158,7 +162,7 @@ class Retries:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
 
-    def failed(self, judging: str | None = None, too_long: bool = True) -> tuple[int, int]:
+    def retry_failed(self, judging: str | None = None, too_long: bool = True) -> tuple[int, int]:
         """Make failed scenarios pending again, or failed judgings in a set.
 
         Scenarios continue from their last step. Replies in the ledger are reused, unless a reply made the scenario
@@ -182,21 +186,21 @@ class Retries:
                 connection.execute(
                     f"DELETE FROM outcomes WHERE scenario IN (SELECT position FROM scenarios WHERE {which})"
                 )
-                again = connection.execute(
+                retried = connection.execute(
                     f"UPDATE scenarios SET state = 'pending', sample = iif(fault = 'reply', {NEXT_SAMPLE}, sample), "
                     f"fault = NULL, error = NULL WHERE {which}"
                 )
-                left = connection.execute("SELECT count(*) FROM scenarios WHERE state = 'failed'")
+                skipped = connection.execute("SELECT count(*) FROM scenarios WHERE state = 'failed'")
             else:
-                again = connection.execute(f"DELETE FROM judged WHERE judging = ? AND {which}", (judging,))
-                left = connection.execute(
+                retried = connection.execute(f"DELETE FROM judged WHERE judging = ? AND {which}", (judging,))
+                skipped = connection.execute(
                     "SELECT count(*) FROM judged WHERE state = 'failed' AND judging = ?", (judging,)
                 )
-            return again.rowcount, int(left.fetchone()[0])
+            return retried.rowcount, int(skipped.fetchone()[0])
 
-        return self._writer.now(retry)
+        return self._writer.run_sync(retry)
 
-    def scenarios(self, positions: Iterable[int], note: str = "") -> None:
+    def restart_scenarios(self, positions: Iterable[int], note: str = "") -> None:
         """Make scenarios pending again, to be played from their beginning with new replies. Their outcomes are deleted.
 
         Their earlier calls and checkpoints stay in the file.
@@ -221,9 +225,9 @@ class Retries:
             for table in ("outcomes", "judgements", "judged", "rejudgings", "branches"):
                 connection.executemany(f"DELETE FROM {table} WHERE scenario = ?", rows)
 
-        self._writer.now(retry)
+        self._writer.run_sync(retry)
 
-    def unparsed(self, name: str) -> int:
+    def retry_unparsed(self, name: str) -> int:
         """Mark the unparsed judgements of a set to be repeated, and return the number of scenarios that have any.
 
         Scenarios that were marked before keep the new replies that they already have.
@@ -243,7 +247,7 @@ class Retries:
                 ).fetchone()[0]
             )
 
-        return self._writer.now(retry)
+        return self._writer.run_sync(retry)
 
 
 # A judging that failed because of a provider keeps its sample number, so that answered calls are not paid for twice.

@@ -18,11 +18,10 @@ from dialoom.roles.gateway import Attempt, CallRecord, Request
 from dialoom.roles.gateway.calls import USAGE_FIELDS, PlayerState
 from dialoom.roles.gateway.completions import deserialize_reply, serialize_reply
 
-from .passages import TOOLS, Passages, StoredMessage, beyond_words_of, read_messages, reading
-from .references import ReadText, canonical
+from .passages import TOOLS, Passages, StoredMessage, find_extra_fields, make_passage_reader, read_messages
+from .references import ReadText, encode_canonical
 from .schema import insert_row
-from .texts import Texts
-from .texts import reading as reading_texts
+from .texts import Texts, make_text_reader
 from .writer import Writer
 
 
@@ -57,7 +56,7 @@ class CallKinds:
     def __init__(self) -> None:
         self._ids: dict[CallKind, int] = {}
 
-    def id_of(self, connection: sqlite3.Connection, kind: CallKind) -> int:
+    def get_or_insert(self, connection: sqlite3.Connection, kind: CallKind) -> int:
         """Return the id of a kind, inserting the kind if it is new."""
         if (known := self._ids.get(kind)) is not None:
             return known
@@ -65,7 +64,7 @@ class CallKinds:
         id_ = self._ids[kind] = insert_row(connection, "kinds", kind._asdict()) if row is None else int(row[0])
         return id_
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Clear the cache, after cached rows were rolled back."""
         self._ids.clear()
 
@@ -100,9 +99,9 @@ class SQLiteLedger:
 
     def __init__(self, writer: Writer, threads: Threads) -> None:
         self._writer = writer
-        self._texts = writer.only(Texts)
-        self._passages = writer.only(Passages)
-        self._kinds = writer.only(CallKinds)
+        self._texts = writer.get_cache(Texts)
+        self._passages = writer.get_cache(Passages)
+        self._kinds = writer.get_cache(CallKinds)
         self._threads = threads
 
     async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:
@@ -112,7 +111,7 @@ class SQLiteLedger:
         """
 
         def work(connection: sqlite3.Connection) -> Completion | int:
-            return self._replayed(connection, key, place) or self._insert(connection, key, place, request)
+            return self._replay(connection, key, place) or self._insert(connection, key, place, request)
 
         return await self._writer.submit(work)
 
@@ -121,7 +120,7 @@ class SQLiteLedger:
 
         The use of a common call does not count as a replay; its place is recorded instead.
         """
-        return await self._writer.submit(lambda connection: self._replayed(connection, key, place))
+        return await self._writer.submit(lambda connection: self._replay(connection, key, place))
 
     async def player_state(self, place: CallPlace, player: bytes, marks: Sequence[bytes]) -> PlayerState | None:
         """Return a player's state at the first of the given points of the conversation for which one is recorded.
@@ -135,19 +134,21 @@ class SQLiteLedger:
 
         def work(connection: sqlite3.Connection) -> PlayerState | None:
             for mark in marks:
-                named = (booking.position, player, mark, line, booking.branch, place.sample)
-                row = connection.execute(_STATE, named).fetchone()
+                parameters = (booking.position, player, mark, line, booking.branch, place.sample)
+                row = connection.execute(_FIND_STATE, parameters).fetchone()
                 if row is not None:
                     return PlayerState(player, mark, row[0])
-            row = connection.execute(_STATE_BEFORE, (booking.position, player)).fetchone()
+            row = connection.execute(_FIND_EARLIER_STATE, (booking.position, player)).fetchone()
             return None if row is None else PlayerState(player, None, row[0])
 
         return await self._writer.submit(work)
 
     async def is_open(self, key: str, place: CallPlace) -> bool:
         """Return whether a call with this key was begun and has no reply."""
-        row = (self._threads[place.scenario].position, _key(key))
-        return await self._writer.submit(lambda connection: connection.execute(_OPEN, row).fetchone() is not None)
+        row = (self._threads[place.scenario].position, _encode_key(key))
+        return await self._writer.submit(
+            lambda connection: connection.execute(_FIND_OPEN_CALL, row).fetchone() is not None
+        )
 
     async def record_failed_attempt(self, id_: int, attempt: Attempt) -> None:
         """Record a failed attempt. It is durable when this returns."""
@@ -157,14 +158,14 @@ class SQLiteLedger:
 
     async def record(self, id_: int, record: CallRecord) -> None:
         """Record the result of a call. It is durable when this returns."""
-        await self._writer.submit(lambda connection: self._fill_in(connection, id_, record))
+        await self._writer.submit(lambda connection: self._store_result(connection, id_, record))
 
-    def _replayed(self, connection: sqlite3.Connection, key: str, place: CallPlace) -> Completion | None:
-        row = connection.execute(_FIND_CALL, (_key(key),)).fetchone()
+    def _replay(self, connection: sqlite3.Connection, key: str, place: CallPlace) -> Completion | None:
+        row = connection.execute(_FIND_CALL, (_encode_key(key),)).fetchone()
         if row is None:
             return None
         if place.is_common:
-            self._note_use(connection, key, place)
+            self._record_use(connection, key, place)
         else:
             connection.execute("UPDATE kept_calls SET replays = replays + 1 WHERE id = ?", (row[0],))
         bookings = list(self._threads.values())  # copied at once, because the event loop's thread may change it
@@ -175,10 +176,10 @@ class SQLiteLedger:
 
     def _insert(self, connection: sqlite3.Connection, key: str, place: CallPlace, request: Request) -> int:
         booking = self._threads[place.scenario]
-        messages = [self._stored_message(connection, message) for message in request.messages]
+        messages = [self._store_message(connection, message) for message in request.messages]
         if request.tools:
-            messages.insert(0, (TOOLS, self._texts.id_of(connection, canonical(list(request.tools)))))
-        node, step, ordinal = _NOWHERE if place.is_common else (place.node, place.step, place.ordinal)
+            messages.insert(0, (TOOLS, self._texts.get_or_insert(connection, encode_canonical(list(request.tools)))))
+        node, step, ordinal = _NO_PLACE if place.is_common else (place.node, place.step, place.ordinal)
         kind = CallKind(
             booking.judging,
             node,
@@ -192,40 +193,40 @@ class SQLiteLedger:
             request.temperature,
         )
         row = (
-            _key(key),
+            _encode_key(key),
             *((None, None) if place.is_common else (booking.position, booking.branch)),
-            self._kinds.id_of(connection, kind),
+            self._kinds.get_or_insert(connection, kind),
             request.seed,
-            self._passages.text_of(connection, messages),
+            self._passages.encode(connection, messages),
             uuid4().bytes if place.is_common else None,
         )
         if place.is_common:
-            self._note_use(connection, key, place)
+            self._record_use(connection, key, place)
         return int(connection.execute(_INSERT_CALL, row).lastrowid or 0)
 
-    def _stored_message(self, connection: sqlite3.Connection, message: ChatMessage) -> StoredMessage:
-        stored = (message["role"], self._texts.id_of(connection, message["content"]))
+    def _store_message(self, connection: sqlite3.Connection, message: ChatMessage) -> StoredMessage:
+        stored = (message["role"], self._texts.get_or_insert(connection, message["content"]))
         rest = get_extra_fields(message)
-        return (*stored, self._texts.id_of(connection, canonical(rest))) if rest else stored
+        return (*stored, self._texts.get_or_insert(connection, encode_canonical(rest))) if rest else stored
 
-    def _note_use(self, connection: sqlite3.Connection, key: str, place: CallPlace) -> None:
+    def _record_use(self, connection: sqlite3.Connection, key: str, place: CallPlace) -> None:
         """Record where a common call's reply is used, unless the use is already recorded, as after a crash."""
         booking = self._threads[place.scenario]
         where = (place.node, place.step, place.ordinal, place.ask)
-        connection.execute(_USE, (booking.position, booking.judging, booking.branch, *where, _key(key)))
+        connection.execute(_RECORD_USE, (booking.position, booking.judging, booking.branch, *where, _encode_key(key)))
 
-    def _fill_in(self, connection: sqlite3.Connection, id_: int, record: CallRecord) -> None:
+    def _store_result(self, connection: sqlite3.Connection, id_: int, record: CallRecord) -> None:
         row: dict[str, Any] = {
             "attempts": record.attempts,
             "latency": round(record.latency, 4),
             "error": record.error,
-            "changes": record.changes and self._texts.id_of(connection, record.changes),
+            "changes": record.changes and self._texts.get_or_insert(connection, record.changes),
         }
         if (completion := record.completion) is not None:
             row |= {
-                "reply": self._texts.id_of(connection, serialize_reply(completion)),
-                "reasoning": completion.reasoning and self._texts.id_of(connection, completion.reasoning),
-                "changes": completion.changes and self._texts.id_of(connection, completion.changes),
+                "reply": self._texts.get_or_insert(connection, serialize_reply(completion)),
+                "reasoning": completion.reasoning and self._texts.get_or_insert(connection, completion.reasoning),
+                "changes": completion.changes and self._texts.get_or_insert(connection, completion.changes),
                 "finish_reason": completion.finish_reason,
             }
         if (counted := completion or record.billed) is not None:
@@ -233,10 +234,10 @@ class SQLiteLedger:
         columns = ", ".join(f"{name} = ?" for name in row)
         connection.execute(f"UPDATE kept_calls SET {columns} WHERE id = ?", (*row.values(), id_))
         if completion is not None and (state := completion.state) is not None:
-            connection.execute(_KEEP_STATE, (state.player, state.mark, state.content, id_))
+            connection.execute(_STORE_STATE, (state.player, state.mark, state.content, id_))
 
 
-_NOWHERE = (None, None, None)
+_NO_PLACE = (None, None, None)
 """The place of a common call, which has no scenario, node, step or ordinal."""
 
 _FIND_CALL = """
@@ -244,18 +245,18 @@ SELECT kept_calls.id, branch, scenario, content, input_tokens, output_tokens, ca
     (SELECT content FROM texts WHERE id = reasoning)
 FROM kept_calls JOIN texts ON texts.id = reply WHERE key = ? AND reply IS NOT NULL"""
 
-_OPEN = "SELECT 1 FROM kept_calls WHERE scenario = ? AND key = ? AND reply IS NULL"
+_FIND_OPEN_CALL = "SELECT 1 FROM kept_calls WHERE scenario = ? AND key = ? AND reply IS NULL"
 
 _INSERT_CALL = "INSERT INTO kept_calls (key, scenario, branch, kind, seed, messages, uid) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
-_MADE = "LEFT JOIN kept_calls ON kept_calls.key = player_states.key AND reply IS NOT NULL"
+_JOIN_CALLS = "LEFT JOIN kept_calls ON kept_calls.key = player_states.key AND reply IS NOT NULL"
 
-_STATE = f"""
-SELECT state FROM player_states {_MADE} WHERE player_states.scenario = ? AND player = ? AND mark = ? ORDER BY
+_FIND_STATE = f"""
+SELECT state FROM player_states {_JOIN_CALLS} WHERE player_states.scenario = ? AND player = ? AND mark = ? ORDER BY
     hex(player_states.key) IN (SELECT upper(value) FROM json_each(?)) DESC, branch IS ? DESC, sample = ? DESC, sample
 LIMIT 1"""
 
-LAST_STATES = f"""
+LAST_STATE_IDS = f"""
 WITH RECURSIVE earlier (position, age) AS (
     SELECT after, 1 FROM scenarios WHERE position = ?1 AND after IS NOT NULL
     UNION ALL
@@ -264,7 +265,7 @@ WITH RECURSIVE earlier (position, age) AS (
 SELECT id FROM (
     SELECT player_states.id, player, row_number() OVER (PARTITION BY player ORDER BY age, player_states.id DESC) AS nth
     FROM earlier JOIN player_states ON player_states.scenario = earlier.position
-    LEFT JOIN scenarios USING (position) {_MADE}
+    LEFT JOIN scenarios USING (position) {_JOIN_CALLS}
     WHERE kept_calls.branch IS NULL AND player_states.sample >= coalesce(take, 0)
 ) WHERE nth = 1"""
 """The query for the ids of each player's last state in the person's conversations before a scenario.
@@ -272,13 +273,13 @@ SELECT id FROM (
 A worker's file has such states without the conversations to which they belong.
 """
 
-_STATE_BEFORE = f"SELECT state FROM player_states WHERE id IN ({LAST_STATES}) AND player = ?2"
+_FIND_EARLIER_STATE = f"SELECT state FROM player_states WHERE id IN ({LAST_STATE_IDS}) AND player = ?2"
 
-_KEEP_STATE = """
+_STORE_STATE = """
 INSERT OR REPLACE INTO player_states (scenario, sample, player, mark, key, state)
 SELECT scenario, sample, ?1, ?2, key, ?3 FROM kept_calls JOIN kinds ON kinds.id = kind WHERE kept_calls.id = ?4"""
 
-_USE = """
+_RECORD_USE = """
 INSERT INTO common_uses (scenario, sample, judging, branch, node, step, ordinal, ask, key)
 SELECT position, sample, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM scenarios WHERE position = ?1 AND NOT EXISTS (
     SELECT 1 FROM common_uses AS used WHERE scenario = ?1 AND used.sample = scenarios.sample AND judging IS ?2
@@ -290,18 +291,18 @@ def insert_call(connection: sqlite3.Connection, kinds: CallKinds, call: Mapping[
     """Insert a call from another file, given as a row of `calls`; return its id, which is assigned if missing."""
     kind = CallKind(**{name: call[name] for name in CallKind._fields})
     own = {name: value for name, value in call.items() if name not in CallKind._fields}
-    return insert_row(connection, "kept_calls", own | {"kind": kinds.id_of(connection, kind)})
+    return insert_row(connection, "kept_calls", own | {"kind": kinds.get_or_insert(connection, kind)})
 
 
-def _key(key: str) -> bytes:
+def _encode_key(key: str) -> bytes:
     """Return the first 16 bytes of a call's key, which is given in hex digits."""
     return bytes.fromhex(key[:32])
 
 
-_PAGE = 500
+_PAGE_SIZE = 500
 
 
-def _call(row: sqlite3.Row) -> dict[str, Any]:
+def _build_call(row: sqlite3.Row) -> dict[str, Any]:
     call = dict(row)
     reply = None if call["reply"] is None else deserialize_reply(Completion(call["reply"]))
     call["reply"] = None if reply is None else reply.text
@@ -324,23 +325,23 @@ class CommonCall:
     scenarios: int
 
 
-_COMMON = """
+_COMMON_CALLS = """
 SELECT role, model, prompt, used.node, (SELECT count(DISTINCT scenario) FROM common_uses WHERE key = calls.key)
 FROM common_uses AS used JOIN calls USING (key)
 WHERE used.scenario = ? AND used.judging IS NULL AND used.branch IS NULL AND reply IS NOT NULL
 GROUP BY calls.id ORDER BY min(used.step), used.node, min(used.ordinal), calls.id"""
 
-_UNSOUND = """
+_FAULTY = """
 SELECT outcomes.scenario FROM outcomes WHERE faults IS NOT NULL AND (faults != '[]' OR EXISTS
     (SELECT 1 FROM calls WHERE calls.scenario = outcomes.scenario AND ask > ? AND branch IS NULL)) ORDER BY 1"""
 
-_SELECTED = """
+_SELECT_CALLS = """
 SELECT calls.id AS call, position + 1 AS number, scenarios.id AS id, judging, calls.branch AS branch, node, step,
     ordinal, role, model, prompt, calls.sample AS sample, ask, texts.content AS reply, calls.error AS error,
     finish_reason, input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost, attempts, latency, replays
 FROM calls LEFT JOIN scenarios ON position = calls.scenario LEFT JOIN texts ON texts.id = reply"""
-_CALLS = _SELECTED + " WHERE calls.id > ? ORDER BY calls.id LIMIT ?"
-_CALLS_OF = _SELECTED + " WHERE calls.scenario = ? AND calls.sample >= take ORDER BY calls.id"
+_CALLS = _SELECT_CALLS + " WHERE calls.id > ? ORDER BY calls.id LIMIT ?"
+_SCENARIO_CALLS = _SELECT_CALLS + " WHERE calls.scenario = ? AND calls.sample >= take ORDER BY calls.id"
 
 
 _TOOLS = TypeAdapter(list[dict[str, Any]])
@@ -362,15 +363,15 @@ class RecordedRequest:
 
 def decode_request(connection: sqlite3.Connection, column: str) -> RecordedRequest:
     """Return the request that the column `messages` of a call encodes."""
-    text = reading_texts(connection)
-    messages = read_messages(column, reading(connection))
+    text = make_text_reader(connection)
+    messages = read_messages(column, make_passage_reader(connection))
     tools = _TOOLS.validate_json(text(messages.pop(0)[1])) if messages[:1] and messages[0][0] == TOOLS else []
-    return RecordedRequest(tuple(_message(each, text) for each in messages), tuple(tools))
+    return RecordedRequest(tuple(_build_message(each, text) for each in messages), tuple(tools))
 
 
-def _message(stored: StoredMessage, text: ReadText) -> ChatMessage:
+def _build_message(stored: StoredMessage, text: ReadText) -> ChatMessage:
     message: ChatMessage = {"role": stored[0], "content": text(stored[1])}
-    if (rest := beyond_words_of(stored)) is not None:
+    if (rest := find_extra_fields(stored)) is not None:
         message = _MESSAGE.validate_python({**message, **json.loads(text(rest))})
     return message
 
@@ -390,13 +391,13 @@ class CallReader:
             tokens, `cost` (US dollars), `attempts`, `latency` (seconds) and `replays`.
         """
         after = 0
-        while rows := self._reader.execute(_CALLS, (after, _PAGE)).fetchall():
+        while rows := self._reader.execute(_CALLS, (after, _PAGE_SIZE)).fetchall():
             after = rows[-1]["call"]
-            yield from map(_call, rows)
+            yield from map(_build_call, rows)
 
     def calls_of(self, position: int) -> list[dict[str, Any]]:
         """Return one scenario's calls since it was last started from its beginning, with the fields of `calls`."""
-        return [_call(row) for row in self._reader.execute(_CALLS_OF, (position,))]
+        return [_build_call(row) for row in self._reader.execute(_SCENARIO_CALLS, (position,))]
 
     def request(self, call: int) -> RecordedRequest | None:
         """Return a call's request, by its row in the ledger; `None` if there is no such call."""
@@ -404,10 +405,10 @@ class CallReader:
         row = self._reader.execute(query, (int(call),)).fetchone()  # SQLite would not match a numpy integer
         return None if row is None else decode_request(self._reader, row["messages"])
 
-    def unsound(self) -> list[int]:
+    def find_faulty(self) -> list[int]:
         """Return the positions of the scenarios with faults, or with lines that were requested again due to faults."""
-        return [position for (position,) in self._reader.execute(_UNSOUND, (MAX_ASKS,))]
+        return [position for (position,) in self._reader.execute(_FAULTY, (MAX_ASKS,))]
 
     def common_calls(self, position: int) -> list[CommonCall]:
         """Return the answered common calls that a scenario used in the run itself, in the order of its steps."""
-        return [CommonCall(*row) for row in self._reader.execute(_COMMON, (position,))]
+        return [CommonCall(*row) for row in self._reader.execute(_COMMON_CALLS, (position,))]

@@ -26,16 +26,16 @@ message's other fields, such as tool calls, in JSON (an integer).
 TOOLS = "tools"
 """The role of an additional first entry in requests that offer tools; its text is the tools' definitions as JSON."""
 
-LONG = 64
+MAX_INLINE_MESSAGES = 64
 """The maximum length of message lists that are stored without passages; most lists are not longer."""
 
-_SHORTEST, _LONGEST = 4, 64
-_FEW = 16
+_MIN_PASSAGE_LENGTH, _MAX_PASSAGE_LENGTH = 4, 64
+_MAX_ENTRIES = 16
 """The maximum number of entries in a list after passages are cut out, low because every scenario has its own list."""
 
-_REMEMBERED = 4096
-_GOLDEN = 0x9E3779B1
-_ONE_IN_16 = 28
+_MAX_CACHED_IDS = 4096
+_HASH_MULTIPLIER = 0x9E3779B1
+_HASH_SHIFT = 28
 """The shift that leaves 4 bits of a 32-bit hash: on average, one message in sixteen ends a passage."""
 
 _Entry: TypeAlias = "StoredMessage | int"
@@ -47,43 +47,43 @@ class Passages:
     def __init__(self) -> None:
         self._ids: OrderedDict[tuple[_Entry, ...], int] = OrderedDict()
 
-    def text_of(self, connection: sqlite3.Connection, messages: Sequence[StoredMessage]) -> str:
+    def encode(self, connection: sqlite3.Connection, messages: Sequence[StoredMessage]) -> str:
         """Return messages as a column's value, and insert new passages.
 
         The last message is always stored in the column itself.
         """
-        if len(messages) <= LONG:
-            return _text(messages)
+        if len(messages) <= MAX_INLINE_MESSAGES:
+            return _encode(messages)
         entries: list[_Entry] = [*messages[:-1]]
-        while len(entries) > _FEW and len(cut := self._cut(connection, entries)) < len(entries):
+        while len(entries) > _MAX_ENTRIES and len(cut := self._replace_passages(connection, entries)) < len(entries):
             entries = cut
-        return _text([*entries, messages[-1]])
+        return _encode([*entries, messages[-1]])
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Clear the cache, after cached rows were rolled back."""
         self._ids.clear()
 
-    def _cut(self, connection: sqlite3.Connection, entries: list[_Entry]) -> list[_Entry]:
+    def _replace_passages(self, connection: sqlite3.Connection, entries: list[_Entry]) -> list[_Entry]:
         """Return the list with every complete passage replaced by the id of its passage."""
         cut: list[_Entry] = []
         start = 0
         for end, entry in enumerate(entries, start=1):
             length = end - start
-            if length >= _SHORTEST and (_ends_passage(entry) or length == _LONGEST):
-                cut.append(self._id_of(connection, tuple(entries[start:end])))
+            if length >= _MIN_PASSAGE_LENGTH and (_is_boundary(entry) or length == _MAX_PASSAGE_LENGTH):
+                cut.append(self._get_or_insert(connection, tuple(entries[start:end])))
                 start = end
         return [*cut, *entries[start:]]
 
-    def _id_of(self, connection: sqlite3.Connection, entries: tuple[_Entry, ...]) -> int:
+    def _get_or_insert(self, connection: sqlite3.Connection, entries: tuple[_Entry, ...]) -> int:
         if (known := self._ids.get(entries)) is not None:
             self._ids.move_to_end(entries)
             return known
-        id_ = self._ids[entries] = self.id_of_content(connection, _text(entries))
-        if len(self._ids) > _REMEMBERED:
+        id_ = self._ids[entries] = self.get_or_insert(connection, _encode(entries))
+        if len(self._ids) > _MAX_CACHED_IDS:
             self._ids.popitem(last=False)
         return id_
 
-    def id_of_content(self, connection: sqlite3.Connection, content: str) -> int:
+    def get_or_insert(self, connection: sqlite3.Connection, content: str) -> int:
         """Return the id of the passage with this content in its stored form; a new passage is inserted."""
         hash_ = digest(content)
         row = connection.execute("SELECT id FROM passages WHERE hash = ?", (hash_,)).fetchone()
@@ -110,20 +110,20 @@ def read_messages(text: str, passage: Callable[[int], str]) -> list[StoredMessag
     return found
 
 
-def beyond_words_of(message: StoredMessage) -> int | None:
+def find_extra_fields(message: StoredMessage) -> int | None:
     """Return the id of the text that holds a message's fields besides role and content; `None` if there are none."""
     return next((each for each in message[2:] if isinstance(each, int)), None)
 
 
-def reading(connection: sqlite3.Connection) -> Callable[[int], str]:
+def make_passage_reader(connection: sqlite3.Connection) -> Callable[[int], str]:
     """Return a function that reads a passage over a connection, as `read_messages` needs it."""
     return lambda id_: str(connection.execute("SELECT messages FROM passages WHERE id = ?", (id_,)).fetchone()[0])
 
 
-def _ends_passage(entry: _Entry) -> bool:
+def _is_boundary(entry: _Entry) -> bool:
     id_ = entry if isinstance(entry, int) else entry[1]
-    return (id_ * _GOLDEN & 0xFFFFFFFF) >> _ONE_IN_16 == 0
+    return (id_ * _HASH_MULTIPLIER & 0xFFFFFFFF) >> _HASH_SHIFT == 0
 
 
-def _text(entries: Sequence[_Entry]) -> str:
+def _encode(entries: Sequence[_Entry]) -> str:
     return json.dumps(entries, separators=(",", ":"))

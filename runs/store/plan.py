@@ -20,7 +20,7 @@ from dialoom.runs.store import references
 from .episodes import read_episode, read_outcome
 from .judgement_sets import OWN_JUDGEMENTS
 from .ledger import Booking
-from .references import Packing, canonical
+from .references import DocumentPacker, encode_canonical
 
 
 def insert_plan(
@@ -52,7 +52,7 @@ def insert_plan(
         id_, facets, content = rows.of(scenario)
         after: tuple[int | None, int | None] = (None, None)
         if sequence is not None:
-            value = canonical(facets.get(sequence))
+            value = encode_canonical(facets.get(sequence))
             before, number = last.get(value, (None, 0))
             last[value] = count - 1, number + 1
             after = before, number + 1
@@ -62,7 +62,7 @@ def insert_plan(
                     f"the recipe has a facet {USER_MODEL!r}, a reserved name, so its runs can have only one user model"
                 )
             facets = {**facets, USER_MODEL: users[0]}
-        row = (count - 1, id_, canonical(facets), content(), *after)
+        row = (count - 1, id_, encode_canonical(facets), content(), *after)
         try:
             connection.execute(insert, row)
         except sqlite3.IntegrityError:
@@ -91,7 +91,7 @@ class _Rows:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._shared: set[str] = set()
-        self._packing = Packing(self._keep)
+        self._packing = DocumentPacker(self._keep)
         self._by_hash = ByHash(self._keep_shared)
 
     def of(self, scenario: Scenario) -> tuple[str, dict[str, Any], Callable[[], str]]:
@@ -123,7 +123,7 @@ def insert_recorded(connection: sqlite3.Connection, scenarios: Sequence[Scenario
         if connection.execute("SELECT 1 FROM scenarios WHERE id = ?", (id_,)).fetchone() is not None:
             places.append(None)
             continue
-        connection.execute(insert, (count, id_, canonical(facets), content()))
+        connection.execute(insert, (count, id_, encode_canonical(facets), content()))
         places.append(count)
         count += 1
     connection.execute("UPDATE run SET value = ? WHERE key = 'planned'", (str(count),))
@@ -169,7 +169,7 @@ class PlanReader:
         self.path = path
         self._reader = reader
         self._document = lru_cache(maxsize=512)(self._read_document)
-        self._shared = SharedValueCache(lambda hash_: references.fetched(hash_, self._document))
+        self._shared = SharedValueCache(lambda hash_: references.unpack_document(hash_, self._document))
 
     def rows(self, query: str, *values: Any) -> Iterator[sqlite3.Row]:
         """Yield a query's rows, read page by page on demand, so that no read transaction lasts long.

@@ -20,7 +20,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 TEXT = "$text"
 """The key of a reference. A dict of the user's that has such a key is stored as `{"$text": [[key, value], ...]}`."""
 
-LONG_TEXT = 64
+MIN_TEXT_CHARACTERS = 64
 """The minimum length in characters of texts that are replaced by references to stored texts."""
 
 FindText: TypeAlias = "Callable[[str], int | None]"
@@ -30,58 +30,58 @@ ReadText: TypeAlias = "Callable[[int], str]"
 """A function that returns a text by its id."""
 
 
-def no_text(id_: int) -> str:
+def refuse_reference(id_: int) -> str:
     """Raise an error. This is the reader of texts for JSON outside run files, which must not contain references."""
     raise LookupError(f"text {id_} cannot be read outside a run's file")
 
 
-def referring(value: Json, find: FindText) -> Json:
+def replace_texts(value: Json, find: FindText) -> Json:
     """Return a JSON value in which texts that are already stored are replaced by references."""
     if isinstance(value, str):
-        id_ = find(value) if len(value) >= LONG_TEXT else None
+        id_ = find(value) if len(value) >= MIN_TEXT_CHARACTERS else None
         return value if id_ is None else {TEXT: id_}
     if isinstance(value, list):
-        return [referring(part, find) for part in value]
+        return [replace_texts(part, find) for part in value]
     if isinstance(value, dict):
-        parts: dict[str, Json] = {key: referring(part, find) for key, part in value.items()}
+        parts: dict[str, Json] = {key: replace_texts(part, find) for key, part in value.items()}
         if any(key.startswith(TEXT) for key in parts):
             return {TEXT: [[key, part] for key, part in parts.items()]}
-        return {_key(key, find): part for key, part in parts.items()}
+        return {_replace_key(key, find): part for key, part in parts.items()}
     return value
 
 
-def _key(key: str, find: FindText) -> str:
-    id_ = find(key) if len(key) >= LONG_TEXT else None
+def _replace_key(key: str, find: FindText) -> str:
+    id_ = find(key) if len(key) >= MIN_TEXT_CHARACTERS else None
     return key if id_ is None else f"{TEXT} {id_}"
 
 
-def with_keys(parts: dict[str, Json], read: ReadText) -> dict[str, Json]:
+def restore_keys(parts: dict[str, Json], read: ReadText) -> dict[str, Json]:
     """Return a JSON object in which keys that are references are replaced by the original keys."""
     if not any(key.startswith(TEXT) for key in parts):
         return parts
     return {read(int(key[len(TEXT) :])) if key.startswith(TEXT) else key: part for key, part in parts.items()}
 
 
-def restored(content: Json, read: ReadText) -> Json:
+def restore(content: Json, read: ReadText) -> Json:
     """Return the value to which a reference's content refers: a text, or a dict that was stored as a list of pairs."""
     return dict(content) if isinstance(content, list) else read(content)  # type: ignore[arg-type]
 
 
-def reading(read: ReadText) -> Callable[[dict[str, Json]], Json]:
-    """Return an object hook for reading JSON made by `referring`."""
-    return lambda parts: restored(parts[TEXT], read) if TEXT in parts else with_keys(parts, read)
+def make_object_hook(read: ReadText) -> Callable[[dict[str, Json]], Json]:
+    """Return an object hook for reading JSON made by `replace_texts`."""
+    return lambda parts: restore(parts[TEXT], read) if TEXT in parts else restore_keys(parts, read)
 
 
-LONG_PART = 300
+MIN_DOCUMENT_CHARACTERS = 300
 """The minimum number of characters in the JSON of parts that become documents."""
 
-_REMEMBERED = 4096
+_MAX_CACHED_REFERENCES = 4096
 """The number of parts whose references are cached; scenarios that share parts are close together in a plan."""
 
 _DOCUMENT = "$doc"
 
 
-def canonical(value: Any) -> str:
+def encode_canonical(value: Any) -> str:
     """Return the canonical JSON of a value. Keys keep their order, because prompts show it."""
     try:
         text = orjson.dumps(value).decode()
@@ -97,35 +97,38 @@ def digest(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()[:16]
 
 
-class Packing:
+class DocumentPacker:
     """A converter of values to JSON in which long parts are replaced by references.
 
     Args:
-        keep: Called with the hash and the JSON of each document, possibly more than once.
+        store: Called with the hash and the JSON of each document, possibly more than once.
     """
 
-    def __init__(self, keep: Callable[[bytes, str], object]) -> None:
-        self._keep = keep
+    def __init__(self, store: Callable[[bytes, str], object]) -> None:
+        self._store = store
         self._references: dict[str, str] = {}
 
     def pack(self, value: Any) -> str:
         """Return a JSON value as JSON with references."""
         if isinstance(value, dict):
-            return f"{{{','.join([f'{canonical(key)}:{self._part(part)}' for key, part in value.items()])}}}"
-        return f"[{','.join(map(self._part, value))}]" if isinstance(value, list) else canonical(value)
+            pairs = [f"{encode_canonical(key)}:{self._pack_or_refer(part)}" for key, part in value.items()]
+            return f"{{{','.join(pairs)}}}"
+        return f"[{','.join(map(self._pack_or_refer, value))}]" if isinstance(value, list) else encode_canonical(value)
 
-    def _part(self, value: Any) -> str:
+    def _pack_or_refer(self, value: Any) -> str:
         """Return a part's JSON, or a reference to a document if the JSON is long even after its parts were replaced."""
-        text = canonical(value)
-        return text if len(text) < LONG_PART else self._references.get(text) or self._referring(value, text)
+        text = encode_canonical(value)
+        return (
+            text if len(text) < MIN_DOCUMENT_CHARACTERS else self._references.get(text) or self._pack_part(value, text)
+        )
 
-    def _referring(self, value: Any, text: str) -> str:
+    def _pack_part(self, value: Any, text: str) -> str:
         packed = self.pack(value)
-        if len(packed) >= LONG_PART:
+        if len(packed) >= MIN_DOCUMENT_CHARACTERS:
             hash_ = digest(packed)
-            self._keep(hash_, packed)
+            self._store(hash_, packed)
             packed = f'{{"{_DOCUMENT}":"{hash_.hex()}"}}'
-        if len(self._references) == _REMEMBERED:
+        if len(self._references) == _MAX_CACHED_REFERENCES:
             self._references.clear()
         self._references[text] = packed
         return packed
@@ -133,17 +136,17 @@ class Packing:
 
 def unpack(text: str, fetch: Callable[[bytes], str]) -> Any:
     """Return the value that was packed. `fetch` is a function that returns the JSON of a document by its hash."""
-    return _unpacked(json.loads(text), fetch)
+    return _unpack(json.loads(text), fetch)
 
 
-def fetched(hash_: str, fetch: Callable[[bytes], str]) -> Any:
+def unpack_document(hash_: str, fetch: Callable[[bytes], str]) -> Any:
     """Return the value of a document by its hash in hex digits. For `fetch`, see `unpack`."""
     return unpack(fetch(bytes.fromhex(hash_)), fetch)
 
 
-def _unpacked(value: Any, fetch: Callable[[bytes], str]) -> Any:
+def _unpack(value: Any, fetch: Callable[[bytes], str]) -> Any:
     if isinstance(value, dict):
         if value.keys() == {_DOCUMENT}:
-            return fetched(value[_DOCUMENT], fetch)
-        return {key: _unpacked(part, fetch) for key, part in value.items()}
-    return [_unpacked(part, fetch) for part in value] if isinstance(value, list) else value
+            return unpack_document(value[_DOCUMENT], fetch)
+        return {key: _unpack(part, fetch) for key, part in value.items()}
+    return [_unpack(part, fetch) for part in value] if isinstance(value, list) else value

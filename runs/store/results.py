@@ -14,7 +14,7 @@ from .episodes import PromotedBranch
 from .judgement_sets import OWN_JUDGEMENTS
 from .passages import Passages, StoredMessage
 from .plan import JudgeWork, PlayWork, Work, insert_recorded
-from .references import canonical, referring
+from .references import encode_canonical, replace_texts
 from .texts import Texts
 from .writer import Writer
 
@@ -82,8 +82,8 @@ class Results:
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
-        self._texts = writer.only(Texts)
-        self._passages = writer.only(Passages)
+        self._texts = writer.get_cache(Texts)
+        self._passages = writer.get_cache(Passages)
 
     async def finish(self, work: Work, outcome: Outcome) -> None:
         """Save the result of a piece of work: the outcome of a played scenario, or the judgements of a judged one.
@@ -112,7 +112,7 @@ class Results:
                     )
                     insert_judgements(connection, position, name, judgements)
 
-        await self._writer.soon(keep)
+        await self._writer.run(keep)
 
     async def fail(self, work: Work, fault: str, error: str, outcome: Outcome | None) -> None:
         """Save the failure of a piece of work.
@@ -142,7 +142,7 @@ class Results:
                     row = (name, position, "failed", fault, error)
                     connection.execute("INSERT INTO judged VALUES (?, ?, ?, ?, ?)", row)
 
-        await self._writer.soon(keep)
+        await self._writer.run(keep)
 
     async def promote(
         self, work: PlayWork, branch: PromotedBranch | None, outcome: Outcome, calls: Sequence[int]
@@ -171,11 +171,11 @@ class Results:
             for table in ("outcomes", "judgements", "judged", "rejudgings"):
                 connection.execute(f"DELETE FROM {table} WHERE scenario = ?", (position,))
             _delete_judging_threads(connection, work.thread)
-            self._writer.forget()
+            self._writer.clear_caches()
             self._insert_outcome(connection, position, outcome)
             insert_judgements(connection, position, OWN_JUDGEMENTS, outcome.judgements)
 
-        await self._writer.soon(exchange)
+        await self._writer.run(exchange)
 
     def record(self, recorded: Sequence[tuple[Scenario, Outcome]]) -> int:
         """Add finished conversations to the plan, and return the number of those that are new.
@@ -192,7 +192,7 @@ class Results:
                     insert_judgements(connection, place, OWN_JUDGEMENTS, outcome.judgements)
             return sum(place is not None for place in places)
 
-        return self._writer.now(keep)
+        return self._writer.run_sync(keep)
 
     def review(self, outcomes: Mapping[int, Outcome]) -> None:
         """Replace the faults and languages of stored outcomes by those of the given outcomes (by position).
@@ -200,35 +200,37 @@ class Results:
         Raises:
             StoreError: If the file cannot be written.
         """
-        rows = [(_faults(outcome), canonical(outcome.languages), position) for position, outcome in outcomes.items()]
+        rows = [
+            (_faults(outcome), encode_canonical(outcome.languages), position) for position, outcome in outcomes.items()
+        ]
 
         def keep(connection: sqlite3.Connection) -> int:
             return connection.executemany(
                 "UPDATE outcomes SET faults = ?, languages = ? WHERE scenario = ?", rows
             ).rowcount
 
-        self._writer.now(keep)
+        self._writer.run_sync(keep)
 
     def _insert_outcome(self, connection: sqlite3.Connection, position: int, outcome: Outcome) -> None:
         messages: list[StoredMessage] = [
-            (line.role, self._texts.id_of(connection, line.content), *self._rest(connection, line))
+            (line.role, self._texts.get_or_insert(connection, line.content), *self._rest(connection, line))
             for line in outcome.messages
         ]
         details = None
         if outcome.details:
-            plain = json.loads(canonical(dict(outcome.details)))
-            details = canonical(referring(plain, lambda text: self._texts.find(connection, text)))
+            plain = json.loads(encode_canonical(dict(outcome.details)))
+            details = encode_canonical(replace_texts(plain, lambda text: self._texts.find(connection, text)))
         connection.execute(
             "INSERT INTO outcomes (scenario, ended_by, counts, messages, details, faults, languages) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
             (
                 position,
                 outcome.ended_by,
-                canonical(dict(outcome.counts)),
-                self._passages.text_of(connection, messages),
+                encode_canonical(dict(outcome.counts)),
+                self._passages.encode(connection, messages),
                 details,
                 _faults(outcome),
-                canonical(outcome.languages),
+                encode_canonical(outcome.languages),
             ),
         )
 
@@ -238,11 +240,11 @@ class Results:
         if not line.tool_calls and line.tool_call_id is None:
             return reason
         rest = line.model_dump(mode="json", include={"tool_calls", "tool_call_id"})
-        return (*reason, self._texts.id_of(connection, canonical(rest)))
+        return (*reason, self._texts.get_or_insert(connection, encode_canonical(rest)))
 
 
 def _faults(outcome: Outcome) -> str | None:
-    return None if outcome.faults is None else canonical([each.model_dump() for each in outcome.faults])
+    return None if outcome.faults is None else encode_canonical([each.model_dump() for each in outcome.faults])
 
 
 def _end_rejudging(connection: sqlite3.Connection, work: JudgeWork, state: str) -> None:

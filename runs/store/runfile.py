@@ -27,7 +27,7 @@ from dialoom.runs.store.episodes import PromotedBranch, RecordedEpisode
 
 from .branches import BranchReader
 from .connections import open_for_reading, transaction
-from .corruption import SIGNS, damaged, is_of_the_store, reading
+from .corruption import CORRUPTION_ERRORS, corruption_error, reporting_corruption, was_raised_in_store
 from .episodes import SpokenTexts, read_episode, read_episodes, read_figures, read_outcome, read_state
 from .ledger import Booking, CallReader
 from .listing import ListReader
@@ -86,9 +86,11 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
 
     def _damage(self, error: BaseException | None, trace: TracebackType | None) -> StoreError | None:
         """Return the error that reports corruption if this error is of a type that bad rows cause; else `None`."""
-        if not isinstance(error, SIGNS):
+        if not isinstance(error, CORRUPTION_ERRORS):
             return None
-        return damaged(self.path, error, None if is_of_the_store(trace) or self._recipe is None else self._recipe.name)
+        return corruption_error(
+            self.path, error, None if was_raised_in_store(trace) or self._recipe is None else self._recipe.name
+        )
 
     def snapshot(self) -> AbstractContextManager[None]:
         """Read everything in a `with` block as of one moment, so that figures agree while another process writes."""
@@ -205,7 +207,7 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
     @property
     def prompts(self) -> PromptLibrary:
         """The run's prompts, from the texts stored in the file."""
-        with reading(self.path):
+        with reporting_corruption(self.path):
             rows = self._reader.execute("SELECT id, source FROM prompts ORDER BY id")
             return PromptLibrary.from_sources({row["id"]: row["source"] for row in rows})
 
@@ -296,14 +298,14 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
 
     def episodes(self, judging: str | None = None) -> Iterator[RecordedEpisode]:
         """Yield all finished scenarios in plan order, with one set of judgements (by default the oldest)."""
-        with reading(self.path):
+        with reporting_corruption(self.path):
             for episode in read_episodes(self._reader, self._chosen(judging)):
                 self.on_read()
                 yield self._with_judges(episode)
 
     def figures(self, judging: str | None = None) -> Iterator[tuple[int, RecordedEpisode]]:
         """Yield every scenario's position and its episode without messages, in plan order; see `read_figures`."""
-        with reading(self.path):
+        with reporting_corruption(self.path):
             for found in read_figures(self._reader, self._chosen(judging)):
                 self.on_read()
                 yield found

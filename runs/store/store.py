@@ -26,7 +26,7 @@ from dialoom.settings import MOST_TRIALS, Synchronous
 from . import schema
 from .branches import BranchTable
 from .connections import WriteLock, create_atomically, ensure_file, open_for_writing
-from .corruption import damaged, is_of_the_store
+from .corruption import corruption_error, was_raised_in_store
 from .judgement_sets import JudgementSet, insert_judgement_set
 from .leases import Leases, Retries
 from .ledger import SQLiteLedger
@@ -78,7 +78,7 @@ class RunStore(RunFile):
             try:
                 self._writer = Writer(path, lambda: open_for_writing(path, synchronous))
             except sqlite3.Error as error:
-                raise damaged(path, error) from error
+                raise corruption_error(path, error) from error
             opened.pop_all()  # from here on, `close` closes them
         self.results = Results(self._writer)
         self.retries = Retries(self._writer)
@@ -169,7 +169,7 @@ class RunStore(RunFile):
             return count
 
         try:
-            return self._writer.now(write, once=True)  # because the scenarios can be read only once
+            return self._writer.run_sync(write, once=True)  # because the scenarios can be read only once
         finally:
             is_over.set()  # if waiting is interrupted, the generator of scenarios ends too
 
@@ -197,7 +197,7 @@ class RunStore(RunFile):
             insert_trials(connection, trials)
             connection.execute("UPDATE run SET value = ? WHERE key = 'config'", (raised,))
 
-        self._writer.now(write)
+        self._writer.run_sync(write)
 
     def add_judgement_set(self, judgement_set: JudgementSet) -> None:
         """Add a set of judgements under a new name, or replace a set without judgements and forget its failures."""
@@ -206,13 +206,13 @@ class RunStore(RunFile):
             connection.execute("DELETE FROM judged WHERE judging = ?", (judgement_set.name,))
             insert_judgement_set(connection, judgement_set)
 
-        self._writer.now(write)
+        self._writer.run_sync(write)
 
     def add_prompts(self, prompts: Iterable[Prompt]) -> None:
         """Add prompts that the run does not have yet. An existing prompt with the same id is kept."""
         rows = [_prompt_row(prompt) for prompt in prompts]
         insert = "INSERT OR IGNORE INTO prompts VALUES (?, ?, ?, ?, ?)"
-        self._writer.now(lambda connection: connection.executemany(insert, rows).rowcount)
+        self._writer.run_sync(lambda connection: connection.executemany(insert, rows).rowcount)
 
     def take_study(self, config: RunConfig, prompts: PromptLibrary) -> None:
         """Replace the run's study by the one in a new configuration, together with the prompts made from it."""
@@ -222,7 +222,7 @@ class RunStore(RunFile):
             connection.execute("UPDATE run SET value = ? WHERE key = 'config'", (config.model_dump_json(),))
             connection.executemany("INSERT OR REPLACE INTO prompts VALUES (?, ?, ?, ?, ?)", rows)
 
-        self._writer.now(write)
+        self._writer.run_sync(write)
         self._recipe = None
         for name in ("gate", "_prompt_words"):
             vars(self).pop(name, None)
@@ -248,7 +248,7 @@ class RunStore(RunFile):
 
     def _keep(self, key: str, value: str) -> None:
         insert = "INSERT OR REPLACE INTO run VALUES (?, ?)"
-        self._writer.now(lambda connection: connection.execute(insert, (key, value)).rowcount)
+        self._writer.run_sync(lambda connection: connection.execute(insert, (key, value)).rowcount)
 
     @asynccontextmanager
     async def checkpointer(self) -> AsyncIterator[BaseCheckpointSaver[int]]:
@@ -283,7 +283,7 @@ class RunStore(RunFile):
 
     def _damage(self, error: BaseException | None, trace: TracebackType | None) -> StoreError | None:
         """Return the error that reports corruption if damaged rows caused an error; otherwise `None`."""
-        is_of_rows = isinstance(error, sqlite3.Error | ValidationError) or is_of_the_store(trace)
+        is_of_rows = isinstance(error, sqlite3.Error | ValidationError) or was_raised_in_store(trace)
         return super()._damage(error, trace) if is_of_rows else None
 
 

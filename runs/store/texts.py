@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
-from .references import ReadText, canonical, digest
+from .references import ReadText, digest, encode_canonical
 
 Part: TypeAlias = "str | int | list[int]"
 """One part of a composed text: a string, the id of an earlier text, or a span of an earlier text.
@@ -17,10 +17,10 @@ Part: TypeAlias = "str | int | list[int]"
 An earlier text is given by its id. A span is given by the id, the offset (from 0) and the length in characters.
 """
 
-_LONG = 40
+_MIN_LINE_CHARACTERS = 40
 """The minimum length in characters of lines that are looked up; a span takes about 16 characters."""
 
-_LINES = 16_384
+_MAX_CACHED_LINES = 16_384
 """The number of lines that are cached; a single text adds at most an eighth of that number."""
 
 
@@ -36,53 +36,53 @@ class Sources:
 
     def __init__(self) -> None:
         self._texts: OrderedDict[int, _Source] = OrderedDict()
-        self._places: dict[str, tuple[int, int]] = {}
+        self._locations: dict[str, tuple[int, int]] = {}
         self._count = 0
 
-    def parts_of(self, content: str) -> list[Part] | None:
+    def find_parts(self, content: str) -> list[Part] | None:
         """Return the parts of which a text is composed; `None` if storing the parts would save little space."""
         if "\0" in content:  # SQLite's functions treat a null character as the end of a text
             return None
         source = _split(content)
         parts: list[Part] = []
-        covered = line = letters = 0
+        covered = line = size = 0
         while line < len(source.lines):
-            place = self._places.get(source.lines[line])
-            if place is None:
+            location = self._locations.get(source.lines[line])
+            if location is None:
                 line += 1
                 continue
-            id_, at = place
-            start, end, line, span = self._span(source, line, id_, at, covered)
+            id_, at = location
+            start, end, line, span = self._find_span(source, line, id_, at, covered)
             if own := content[covered:start]:
                 parts.append(own)
-                letters += len(own) + 3
+                size += len(own) + 3
             parts.append(span)
-            letters += 16
+            size += 16
             covered = end
-        if not parts or 2 * (letters + len(content) - covered) > len(content):
+        if not parts or 2 * (size + len(content) - covered) > len(content):
             return None
         return [*parts, content[covered:]] if content[covered:] else parts
 
     def remember(self, id_: int, content: str) -> None:
         """Add a text that is stored whole to the cache, so that later texts can refer to it."""
         source = _split(content)
-        long = [(line, number) for number, line in enumerate(source.lines) if len(line) >= _LONG]
-        if not long or len(source.lines) > _LINES // 8 or "\0" in content:
+        long = [(line, number) for number, line in enumerate(source.lines) if len(line) >= _MIN_LINE_CHARACTERS]
+        if not long or len(source.lines) > _MAX_CACHED_LINES // 8 or "\0" in content:
             return
         self._texts[id_] = source
         self._count += len(source.lines)
         for line, number in long:
-            self._places[line] = (id_, number)
-        while self._count > _LINES:
+            self._locations[line] = (id_, number)
+        while self._count > _MAX_CACHED_LINES:
             self._drop_oldest()
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Clear the cache."""
         self._texts.clear()
-        self._places.clear()
+        self._locations.clear()
         self._count = 0
 
-    def _span(self, text: _Source, line: int, id_: int, at: int, covered: int) -> tuple[int, int, int, Part]:
+    def _find_span(self, text: _Source, line: int, id_: int, at: int, covered: int) -> tuple[int, int, int, Part]:
         """Return the longest span around a line that an earlier text shares: start, end, next line, reference.
 
         Args:
@@ -111,16 +111,16 @@ class Sources:
             start, start_there = start - 1, start_there - 1
         if after < len(text.lines) and after_there < len(earlier.lines):
             end += 1
-        whole = earlier.starts[-1] - 1
-        is_whole = not start_there and end - start == whole
-        return start, end, after, id_ if is_whole else [id_, start_there, end - start]
+        length = earlier.starts[-1] - 1
+        is_complete = not start_there and end - start == length
+        return start, end, after, id_ if is_complete else [id_, start_there, end - start]
 
     def _drop_oldest(self) -> None:
         id_, source = self._texts.popitem(last=False)
         self._count -= len(source.lines)
         for line in source.lines:
-            if self._places.get(line, (None,))[0] == id_:
-                del self._places[line]
+            if self._locations.get(line, (None,))[0] == id_:
+                del self._locations[line]
 
 
 def _split(content: str) -> _Source:
@@ -129,9 +129,9 @@ def _split(content: str) -> _Source:
     return _Source(lines, [0, *accumulate(len(line) + 1 for line in lines)])
 
 
-_REMEMBERED = 4096
-_AT_ONCE = 500
-_SHORT = 1000
+_MAX_CACHED_IDS = 4096
+_QUERY_BATCH_SIZE = 500
+_MAX_KEY_CHARACTERS = 1000
 """The maximum length in characters up to which a text itself is the cache key; longer texts are hashed."""
 
 
@@ -142,22 +142,24 @@ class Texts:
         self._ids: OrderedDict[str | bytes, int] = OrderedDict()
         self._sources = Sources()
 
-    def id_of(self, connection: sqlite3.Connection, content: str) -> int:
+    def get_or_insert(self, connection: sqlite3.Connection, content: str) -> int:
         """Return the id of a text, which is inserted if it is new."""
         known = self.find(connection, content)
         return self._insert(connection, content) if known is None else known
 
-    def ids_of(self, connection: sqlite3.Connection, contents: Collection[str]) -> list[int]:
-        """Return the ids of many texts, as `id_of` does, with one query for all texts that are already stored."""
-        hashes = {content: text_hash(content) for content in contents if _name(content) not in self._ids}
+    def get_or_insert_many(self, connection: sqlite3.Connection, contents: Collection[str]) -> list[int]:
+        """Return the ids of many texts, as `get_or_insert` does, with one query for all texts that are stored."""
+        hashes = {content: text_hash(content) for content in contents if _make_key(content) not in self._ids}
         stored = {
             row[0]
-            for row in rows_of(connection, "SELECT hash FROM kept_texts WHERE hash IN ({})", set(hashes.values()))
+            for row in select_in_batches(
+                connection, "SELECT hash FROM kept_texts WHERE hash IN ({})", set(hashes.values())
+            )
         }
         ids: list[int] = []
         for content in contents:
             is_new = (hash_ := hashes.get(content)) is not None and hash_ not in stored
-            ids.append(self._insert(connection, content) if is_new else self.id_of(connection, content))
+            ids.append(self._insert(connection, content) if is_new else self.get_or_insert(connection, content))
             if hash_ is not None:
                 stored.add(hash_)
         return ids
@@ -165,35 +167,35 @@ class Texts:
     def _insert(self, connection: sqlite3.Connection, content: str) -> int:
         """Insert a new text and return its id."""
         (id_,) = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM kept_texts").fetchone()
-        parts = self._sources.parts_of(content)
+        parts = self._sources.find_parts(content)
         if parts is None:
             self._sources.remember(id_, content)
-        stored = (content, None) if parts is None else (None, canonical(parts))
+        stored = (content, None) if parts is None else (None, encode_canonical(parts))
         connection.execute(
             "INSERT INTO kept_texts (id, hash, content, parts) VALUES (?, ?, ?, ?)", (id_, text_hash(content), *stored)
         )
-        return self._remembered(_name(content), id_)
+        return self._cache_id(_make_key(content), id_)
 
     def find(self, connection: sqlite3.Connection, content: str) -> int | None:
         """Return the id of a text; `None` if it is not stored."""
-        name = _name(content)
-        if (known := self._ids.get(name)) is not None:
-            self._ids.move_to_end(name)
+        key = _make_key(content)
+        if (known := self._ids.get(key)) is not None:
+            self._ids.move_to_end(key)
             return known
         try:
             id_ = find_text(connection, content)
         except UnicodeEncodeError:  # a lone surrogate, which no stored text contains
             return None
-        return None if id_ is None else self._remembered(name, id_)
+        return None if id_ is None else self._cache_id(key, id_)
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Clear the caches, after cached rows were rolled back."""
         self._ids.clear()
-        self._sources.forget()
+        self._sources.clear()
 
-    def _remembered(self, name: str | bytes, id_: int) -> int:
-        self._ids[name] = id_
-        if len(self._ids) > _REMEMBERED:
+    def _cache_id(self, key: str | bytes, id_: int) -> int:
+        self._ids[key] = id_
+        if len(self._ids) > _MAX_CACHED_IDS:
             self._ids.popitem(last=False)
         return id_
 
@@ -211,19 +213,19 @@ def find_text(connection: sqlite3.Connection, content: str) -> int | None:
     return None if row is None else int(row[0])
 
 
-def rows_of(connection: sqlite3.Connection, query: str, values: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+def select_in_batches(connection: sqlite3.Connection, query: str, values: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a query for any number of values; parameters for them replace the `{}` in the query."""
     items = list(values)
-    for start in range(0, len(items), _AT_ONCE):
-        page = items[start : start + _AT_ONCE]
+    for start in range(0, len(items), _QUERY_BATCH_SIZE):
+        page = items[start : start + _QUERY_BATCH_SIZE]
         yield from connection.execute(query.format(",".join("?" * len(page))), page)
 
 
-def _name(content: str) -> str | bytes:
-    return content if len(content) <= _SHORT else digest(content)
+def _make_key(content: str) -> str | bytes:
+    return content if len(content) <= _MAX_KEY_CHARACTERS else digest(content)
 
 
-def reading(connection: sqlite3.Connection) -> ReadText:
+def make_text_reader(connection: sqlite3.Connection) -> ReadText:
     """Return a function that reads texts by their ids over a connection."""
 
     def read(id_: int) -> str:

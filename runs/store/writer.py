@@ -20,22 +20,23 @@ from .connections import identity
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
-Memory = TypeVar("Memory", bound="Cached")
-_LARGE_TRANSACTION = 256
+CacheT = TypeVar("CacheT", bound="Cached")
+
+_MAX_TRANSACTION_JOBS = 256
 """The number of jobs after which a transaction accepts no further jobs."""
 
-_NORMAL = 1
+_SYNCHRONOUS_NORMAL = 1
 """SQLite's number for `synchronous = NORMAL`."""
 
-_LONG = 0.01
-_LONG_IN_A_ROW = 4
-_BATCHES_WITHOUT = 100
-"""The number of batches that the writer's thread handles after an event loop was slow for `_LONG_IN_A_ROW` batches."""
+_SLOW_SECONDS = 0.01
+_MAX_CONSECUTIVE_SLOW = 4
+_BATCHES_IN_THREAD = 100
+"""The number of batches that the thread handles after an event loop had `_MAX_CONSECUTIVE_SLOW` slow transactions."""
 
-_ROWS_IN_LOG = 6000
+_MAX_LOG_ROWS = 6000
 """The number of written rows after which the write-ahead log is copied to the database."""
 
-_LONGEST_LOG = 10_000
+_AUTOCHECKPOINT_PAGES = 10_000
 """The number of pages of the log after which a commit itself copies the log to the database."""
 
 _CHECKPOINT_LOG = "PRAGMA wal_checkpoint(PASSIVE)"
@@ -45,7 +46,7 @@ _CHECKPOINT_LOG = "PRAGMA wal_checkpoint(PASSIVE)"
 class Cached(Protocol):
     """A cache of written data, which must be cleared after a rollback."""
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Clear the cache, after cached rows were rolled back."""
 
 
@@ -69,25 +70,25 @@ class Writer:
         self._path = path
         self._connection = connect()
         (synchronous,) = self._connection.execute("PRAGMA synchronous").fetchone()
-        self._waits_for_disk = synchronous > _NORMAL
-        (self._patience,) = self._connection.execute("PRAGMA busy_timeout").fetchone()
-        self._place = Path(self._connection.execute("PRAGMA database_list").fetchone()[2])
-        self._file = identity(self._place)
-        self._log_connection = _second_connection(self._place, synchronous)
-        self._connection.execute(f"PRAGMA wal_autocheckpoint = {_LONGEST_LOG}")
+        self._waits_for_disk = synchronous > _SYNCHRONOUS_NORMAL
+        (self._busy_timeout,) = self._connection.execute("PRAGMA busy_timeout").fetchone()
+        self._real_path = Path(self._connection.execute("PRAGMA database_list").fetchone()[2])
+        self._identity = identity(self._real_path)
+        self._log_connection = _open_log_connection(self._real_path, synchronous)
+        self._connection.execute(f"PRAGMA wal_autocheckpoint = {_AUTOCHECKPOINT_PAGES}")
         self._pace = _Pace()
-        self._rows_in_file = 0
-        self._rows_at_whole_log = -1
-        self._turn = threading.Lock()
-        self._memories: dict[Callable[[], Cached], Cached] = {}
+        self._checkpointed_rows = 0
+        self._fully_checkpointed_rows = -1
+        self._connection_lock = threading.Lock()
+        self._caches: dict[Callable[[], Cached], Cached] = {}
         self._ports: dict[Callable[..., None], Port[Any]] = {}
-        self._queue = BatchQueue(self._at_once)
-        self._thread = threading.Thread(target=self._run, name="dialoom-writer", daemon=True)
+        self._queue = BatchQueue(self._try_inline)
+        self._thread = threading.Thread(target=self._run_thread, name="dialoom-writer", daemon=True)
         self._thread.start()
 
     def submit(self, work: Callable[[sqlite3.Connection], Result]) -> asyncio.Future[Result]:
         """Carry out short work, possibly in the event loop's thread. The future is done after the commit."""
-        return self._queue.submit(_Single(work), None)
+        return self._queue.submit(_FunctionOperation(work), None)
 
     def enqueue(self, work: Callable[[sqlite3.Connection], Result], once: bool = False) -> Future[Result]:
         """Carry out work in a transaction, for callers without an event loop and for long-running work.
@@ -98,9 +99,9 @@ class Writer:
             work: The work.
             once: Whether the work must not be repeated.
         """
-        return self._queue.enqueue(_Single(work, once, is_barrier=True), None)
+        return self._queue.enqueue(_FunctionOperation(work, once, is_barrier=True), None)
 
-    async def soon(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+    async def run(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         """Carry out short work and return its result when it is durable.
 
         Raises:
@@ -114,7 +115,7 @@ class Writer:
                 raise
             raise store_error(self._path, error) from error
 
-    def now(self, work: Callable[[sqlite3.Connection], Result], once: bool = False) -> Result:
+    def run_sync(self, work: Callable[[sqlite3.Connection], Result], once: bool = False) -> Result:
         """Carry out work, wait until it is durable and return its result; for callers without an event loop.
 
         Args:
@@ -129,7 +130,7 @@ class Writer:
         except sqlite3.Error as error:
             raise store_error(self._path, error) from error
 
-    def port(self, work: Callable[[sqlite3.Connection, Sequence[Item]], None]) -> Port[Item]:
+    def get_port(self, work: Callable[[sqlite3.Connection, Sequence[Item]], None]) -> Port[Item]:
         """Return a port for items that are written together, with fewer statements than one by one.
 
         Args:
@@ -138,46 +139,46 @@ class Writer:
         """
         return self._ports.setdefault(work, Port(self._queue, work))
 
-    def only(self, kind: Callable[[], Memory]) -> Memory:
+    def get_cache(self, cache_type: Callable[[], CacheT]) -> CacheT:
         """Return the writer's only cache of a class, created on first use and cleared after each rollback.
 
         Only one object may assign the ids of a table, and cache its stored rows.
         """
-        if kind not in self._memories:
-            self._memories.setdefault(kind, kind())
-        return cast(Memory, self._memories[kind])
+        if cache_type not in self._caches:
+            self._caches.setdefault(cache_type, cache_type())
+        return cast(CacheT, self._caches[cache_type])
 
-    def forget(self) -> None:
+    def clear_caches(self) -> None:
         """Clear all caches. Called by jobs that delete rows that may be cached."""
-        for memory in list(self._memories.values()):
-            memory.forget()
+        for cache in list(self._caches.values()):
+            cache.clear()
 
     def close(self) -> None:
         """Carry out the queued jobs, then stop. Jobs submitted later raise an error."""
         self._queue.close()
         self._thread.join()
 
-    def _at_once(self, jobs: list[Job]) -> bool:
+    def _try_inline(self, jobs: list[Job]) -> bool:
         """Carry out an event loop's jobs in its thread, unless it would have to wait or a job raises an error."""
-        if self._waits_for_disk or not self._pace.is_quick() or not self._turn.acquire(blocking=False):
+        if self._waits_for_disk or not self._pace.is_quick() or not self._connection_lock.acquire(blocking=False):
             return False
         try:
             if self._queue.batches.unfinished_tasks:  # batches that are queued precede these jobs
                 return False
             start = time.perf_counter()
-            is_done = self._is_done_now(jobs)
-            self._pace.took(time.perf_counter() - start)
-            if self._log_became_long():
+            is_done = self._run_inline(jobs)
+            self._pace.record(time.perf_counter() - start)
+            if self._should_checkpoint_log():
                 self._queue.batches.put(Batch([], None))
         finally:
-            self._turn.release()
+            self._connection_lock.release()
         return is_done
 
-    def _is_done_now(self, jobs: list[Job]) -> bool:
+    def _run_inline(self, jobs: list[Job]) -> bool:
         """Carry out jobs, unless another process has locked the file; return whether they were carried out."""
         self._connection.execute("PRAGMA busy_timeout = 0")
         try:
-            return self._all_done(jobs)
+            return self._run_jobs(jobs)
         except sqlite3.Error:
             self._roll_back()
             return False  # the writer's thread will try again, and report the error
@@ -185,27 +186,28 @@ class Writer:
             self._roll_back()
             raise
 
-    def _run(self) -> None:
+    def _run_thread(self) -> None:
         is_open = True
         while is_open:
-            batches, is_open = self._next_batches()
-            with self._turn:
-                self._carry_out([job for batch in batches for job in batch.jobs])
+            batches, is_open = self._collect_batches()
+            with self._connection_lock:
+                self._run_transaction([job for batch in batches for job in batch.jobs])
                 for _ in batches:
                     self._queue.batches.task_done()
-                is_log_long = self._log_became_long() or not all(batch.jobs for batch in batches)
+                is_log_long = self._should_checkpoint_log() or not all(batch.jobs for batch in batches)
             for batch in batches:
-                batch.settle()
+                batch.resolve_threadsafe()
             if is_log_long:
                 self._checkpoint_log()
-        with self._turn:
+        with self._connection_lock:
             self._log_connection.close()
-            if identity(self._place) != self._file:  # otherwise the log would become that of another file of this name
+            # Otherwise the log would become that of another file of this name.
+            if identity(self._real_path) != self._identity:
                 with suppress(sqlite3.Error):
                     self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             self._connection.close()
 
-    def _carry_out(self, jobs: list[Job]) -> None:
+    def _run_transaction(self, jobs: list[Job]) -> None:
         """Carry out jobs in one transaction, and set their results or errors.
 
         Savepoints make SQLite copy every page that changes, so they are used only after a job has raised.
@@ -213,23 +215,23 @@ class Writer:
         if not jobs:
             return
         try:
-            self._connection.execute(f"PRAGMA busy_timeout = {self._patience}")
-            if any(job.operation.once for job in jobs) or not self._all_done(jobs, BaseException):
+            self._connection.execute(f"PRAGMA busy_timeout = {self._busy_timeout}")
+            if any(job.operation.once for job in jobs) or not self._run_jobs(jobs, BaseException):
                 self._begin()
                 for job in jobs:
-                    self._attempt(job)
+                    self._run_job(job)
                 self._connection.execute("COMMIT")
         except BaseException as error:  # the writer's thread must continue after any error
             for job in jobs:
                 job.error = job.error or error
             self._roll_back()
 
-    def _all_done(self, jobs: list[Job], failure: type[BaseException] = Exception) -> bool:
+    def _run_jobs(self, jobs: list[Job], failure: type[BaseException] = Exception) -> bool:
         """Carry out all jobs in one transaction. If a job raises an error, roll back and return false."""
         self._begin()
         try:
-            for operation, its_jobs in _by_operation(jobs):
-                operation.do(self._connection, its_jobs)
+            for operation, group in _group_by_operation(jobs):
+                operation.do(self._connection, group)
         except failure:
             self._roll_back()
             return False
@@ -238,17 +240,17 @@ class Writer:
 
     def _begin(self) -> None:
         """Begin a transaction. SQLite itself would not notice that the file was removed or replaced."""
-        if identity(self._place) != self._file:
+        if identity(self._real_path) != self._identity:
             raise sqlite3.OperationalError(FILE_MOVED)
         self._connection.execute("BEGIN IMMEDIATE")
 
-    def _attempt(self, job: Job) -> None:
+    def _run_job(self, job: Job) -> None:
         self._connection.execute("SAVEPOINT job")
         try:
             job.operation.do(self._connection, [job])
         except BaseException as error:  # the caller gets any error, and the writer's thread must continue
             job.error = error
-            self.forget()
+            self.clear_caches()
             if not self._connection.in_transaction:  # SQLite has rolled back the whole transaction, as on a full disk
                 raise
             self._connection.execute("ROLLBACK TO job")
@@ -257,14 +259,14 @@ class Writer:
     def _roll_back(self) -> None:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
-        self.forget()
+        self.clear_caches()
 
-    def _log_became_long(self) -> bool:
+    def _should_checkpoint_log(self) -> bool:
         """Return whether enough rows were written since the log was last copied to the database to copy it again."""
-        rows = self._connection.total_changes - self._rows_in_file
-        if rows < _ROWS_IN_LOG:
+        rows = self._connection.total_changes - self._checkpointed_rows
+        if rows < _MAX_LOG_ROWS:
             return False
-        self._rows_in_file += rows
+        self._checkpointed_rows += rows
         return True
 
     def _checkpoint_log(self) -> None:
@@ -273,15 +275,15 @@ class Writer:
         Nothing is done if the whole log is checkpointed and nothing was written since, because SQLite before 3.51.3 may
         then lose the transaction that restarts the log (sqlite.org/wal.html#walresetbug).
         """
-        if self._connection.total_changes == self._rows_at_whole_log:
+        if self._connection.total_changes == self._fully_checkpointed_rows:
             return
         with suppress(sqlite3.Error):  # such as a full disk; the log can wait
             self._log_connection.execute(_CHECKPOINT_LOG).fetchall()
-            with self._turn:
+            with self._connection_lock:
                 self._log_connection.execute(_CHECKPOINT_LOG).fetchall()
-                self._rows_at_whole_log = self._connection.total_changes
+                self._fully_checkpointed_rows = self._connection.total_changes
 
-    def _next_batches(self) -> tuple[list[Batch], bool]:
+    def _collect_batches(self) -> tuple[list[Batch], bool]:
         """Return all batches that have arrived, and whether further batches may come."""
         batches: list[Batch] = []
         count = 0
@@ -289,7 +291,7 @@ class Writer:
         while batch is not None:
             batches.append(batch)
             count += len(batch.jobs)
-            if count >= _LARGE_TRANSACTION:
+            if count >= _MAX_TRANSACTION_JOBS:
                 return batches, True
             try:
                 batch = self._queue.batches.get_nowait()
@@ -302,19 +304,19 @@ class _Pace:
     """A record of recent transaction times, by which an event loop decides to carry out its jobs itself."""
 
     def __init__(self) -> None:
-        self._long_ones = 0
-        self._batches_without = 0
+        self._slow_count = 0
+        self._batches_to_skip = 0
 
     def is_quick(self) -> bool:
         """Return whether recent transactions were fast enough. Call it once per batch."""
-        self._batches_without = max(self._batches_without - 1, 0)
-        return self._batches_without == 0
+        self._batches_to_skip = max(self._batches_to_skip - 1, 0)
+        return self._batches_to_skip == 0
 
-    def took(self, seconds: float) -> None:
+    def record(self, seconds: float) -> None:
         """Record the seconds for which an event loop was blocked."""
-        self._long_ones = self._long_ones + 1 if seconds > _LONG else 0
-        if self._long_ones == _LONG_IN_A_ROW:
-            self._long_ones, self._batches_without = 0, _BATCHES_WITHOUT
+        self._slow_count = self._slow_count + 1 if seconds > _SLOW_SECONDS else 0
+        if self._slow_count == _MAX_CONSECUTIVE_SLOW:
+            self._slow_count, self._batches_to_skip = 0, _BATCHES_IN_THREAD
 
 
 class Port(Generic[Item]):
@@ -342,7 +344,7 @@ class Port(Generic[Item]):
         self._work(connection, [job.item for job in jobs])
 
 
-class _Single:
+class _FunctionOperation:
     """An operation that carries out a single job's own function."""
 
     __slots__ = ("_work", "is_barrier", "once")
@@ -357,25 +359,25 @@ class _Single:
         job.result = self._work(connection)
 
 
-def _second_connection(path: Path, synchronous: int) -> sqlite3.Connection:
+def _open_log_connection(path: Path, synchronous: int) -> sqlite3.Connection:
     """Open a second connection to a file."""
     second = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     second.execute(f"PRAGMA synchronous = {synchronous}")
     return second
 
 
-def _by_operation(jobs: list[Job]) -> list[tuple[Operation, list[Job]]]:
+def _group_by_operation(jobs: list[Job]) -> list[tuple[Operation, list[Job]]]:
     """Group the jobs of each port at the position of the port's first job. No job is moved past a barrier."""
     groups: list[tuple[Operation, list[Job]]] = []
-    gathered: dict[Operation, list[Job]] = {}
+    open_groups: dict[Operation, list[Job]] = {}
     for job in jobs:
-        if (group := gathered.get(job.operation)) is not None:
+        if (group := open_groups.get(job.operation)) is not None:
             group.append(job)
             continue
         group = [job]
         groups.append((job.operation, group))
         if job.operation.is_barrier:
-            gathered.clear()
+            open_groups.clear()
         else:
-            gathered[job.operation] = group
+            open_groups[job.operation] = group
     return groups

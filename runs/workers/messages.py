@@ -142,7 +142,7 @@ def read_leftovers(
         StoreError: If the file cannot be read.
     """
     with _open_when_unlocked(path, time.monotonic() + timeout) as store:
-        return list(store.leases.left(leases)), store.spend(prices)
+        return list(store.leases.pack_leftovers(leases)), store.spend(prices)
 
 
 def merge_leftovers(store: RunStore) -> int:
@@ -152,7 +152,7 @@ def merge_leftovers(store: RunStore) -> int:
         StoreError: If a worker is still playing scenarios of the run.
     """
     merged = 0
-    leases = store.leases.open()
+    leases = store.leases.read_open()
     folder = workers_folder(store.path)
     deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
     for path in sorted(folder.glob("*.db")):
@@ -167,14 +167,14 @@ def merge_leftovers(store: RunStore) -> int:
                 advice=Advice("resume", "then resume the run", {"path": store.path}),
             ) from error
         with worker_store:
-            left = worker_store.leases.left(leases)
+            left = worker_store.leases.pack_leftovers(leases)
             while batch := list(islice(left, _MERGE_BATCH_SIZE)):
-                merged += len(store.leases.fold_now(batch))
+                merged += len(store.leases.merge_sync(batch))
         remove(path)
     with suppress(OSError):
         folder.rmdir()
     if leases:
-        store.leases.forget_all()
+        store.leases.delete_all()
     return merged
 
 

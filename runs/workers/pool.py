@@ -314,7 +314,7 @@ class WorkerPool:
                     for place in {*known, *report.shapes}
                 }
             )
-        await self._store.leases.fold(report.transfers)
+        await self._store.leases.merge(report.transfers)
         for transfer in report.transfers:
             assert transfer.position is not None
             work = member.leases.pop(transfer.position, None)
@@ -367,12 +367,12 @@ class WorkerPool:
     async def _recover_leftovers(self, cluster: Cluster, location: WorkerLocation) -> Sequence[Transfer]:
         try:
             transfers, spent = await cluster.read_leftovers(
-                location, self._store.leases.open(), self._policy.limits.stated_prices
+                location, self._store.leases.read_open(), self._policy.limits.stated_prices
             )
         except (StoreError, WorkerDiedError):  # the worker's machine is unreachable, or its file cannot be read
-            await self._store.leases.keep_common(await self._shared_state.end_worker(location.path.stem, None))
+            await self._store.leases.store_common_calls(await self._shared_state.end_worker(location.path.stem, None))
             return ()
-        folded = await self._store.leases.fold(transfers)
+        folded = await self._store.leases.merge(transfers)
         await self._shared_state.end_worker(
             location.path.stem, spent
         )  # those that wait for its common calls can look them up now

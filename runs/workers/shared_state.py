@@ -260,13 +260,13 @@ class SharedGateway:
         if found is None:
             return False
         if isinstance(found, Transfer):
-            await self._store.leases.keep_common([found])
+            await self._store.leases.store_common_calls([found])
             return True
         raise found[1]
 
     async def announce_reply(self, key: str) -> None:
         """Report to the shared state that a common call is in this worker's file."""
-        await self._shared_state.add_common_call(self._worker, key, self._store.leases.common(key))
+        await self._shared_state.add_common_call(self._worker, key, self._store.leases.pack_common_call(key))
 
     async def announce_failure(self, key: str, error: Exception | None) -> None:
         """Report to the shared state that a common call has failed."""

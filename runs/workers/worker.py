@@ -213,7 +213,7 @@ class Worker:
         self._append_to_outbox(event)
 
     def _return_scenario(self, position: int) -> None:
-        self._append_to_outbox(self._store.leases.packed(position, self._threads.pop(position)))
+        self._append_to_outbox(self._store.leases.pack_result(position, self._threads.pop(position)))
         if not self._threads:
             self._past_busy_seconds = self._busy_seconds()
             self._busy_since = None

@@ -17,17 +17,17 @@ from dialoom.runs.store.references import FindText
 from dialoom.runs.store.texts import Texts
 
 from .items import Put, PutWrite, PutWrites
-from .memory import Chain, ChannelContent, Key, Packed, Thread, parts_of
-from .values import Large, Value, json_text, text_of
+from .memory import Chain, ChannelContent, Key, Packed, Thread, iterate_parts
+from .values import Large, Value, encode_json, encode_value
 
 Item = TypeVar("Item")
 K = TypeVar("K")
 V = TypeVar("V")
-_AT_ONCE = 128
-_REMEMBERED = 4096
+_ROWS_PER_STATEMENT = 128
+_CACHE_SIZE = 4096
 
-_PUT = "INSERT OR FAIL INTO checkpoints (thread, id, parent, time, frame, held)"
-_AGAIN = """
+_INSERT_CHECKPOINTS = "INSERT OR FAIL INTO checkpoints (thread, id, parent, time, frame, held)"
+_ON_CONFLICT = """
 ON CONFLICT (thread, id) DO UPDATE SET parent = excluded.parent,
 time = excluded.time, frame = excluded.frame, held = excluded.held
 """
@@ -40,7 +40,7 @@ class UnknownPrefixError(LookupError):
     """A list whose prefix is not stored, because `compact` removed the prefix or its transaction failed."""
 
 
-class Recent(dict[K, V]):
+class RecentDict(dict[K, V]):
     """A dict that `trim` reduces to its most recently set entries."""
 
     def __init__(self, limit: int) -> None:
@@ -53,7 +53,7 @@ class Recent(dict[K, V]):
             del self[next(iter(self))]
 
 
-class Ids(Generic[K]):
+class IdAllocator(Generic[K]):
     """The ids of a table's rows. They are assigned here, because there is only one writer.
 
     Attributes:
@@ -61,16 +61,16 @@ class Ids(Generic[K]):
     """
 
     def __init__(self, table: str, limit: int) -> None:
-        self.known: Recent[K, int] = Recent(limit)
+        self.known: RecentDict[K, int] = RecentDict(limit)
         self._table = table
         self._next: int | None = None
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Clear the cache of ids."""
         self.known.clear()
         self._next = None
 
-    def new(self, connection: sqlite3.Connection, key: K) -> int:
+    def assign(self, connection: sqlite3.Connection, key: K) -> int:
         """Assign the id of a row that is about to be inserted, and return it."""
         if self._next is None:
             (last,) = connection.execute(f"SELECT coalesce(max(id), 0) FROM {self._table}").fetchone()
@@ -79,14 +79,14 @@ class Ids(Generic[K]):
         self._next += 1
         return id_
 
-    def take_back(self, keys: Sequence[K]) -> None:
+    def release(self, keys: Sequence[K]) -> None:
         """Make the last assigned ids available again, because their rows were not inserted."""
         self._next = self.known[keys[0]]
         for key in keys:
             del self.known[key]
 
 
-class HashedRows(Ids[bytes]):
+class HashedRows(IdAllocator[bytes]):
     """Rows of a table that are identified by a hash and written once.
 
     Args:
@@ -102,8 +102,10 @@ class HashedRows(Ids[bytes]):
     def find(self, connection: sqlite3.Connection, hashes: Collection[bytes]) -> None:
         """Look up the hashes whose ids are not cached."""
         for page in _pages([hash_ for hash_ in hashes if hash_ not in self.known]):
-            marks = ",".join("?" * len(page))
-            self.known.update(connection.execute(f"SELECT hash, id FROM {self._table} WHERE hash IN ({marks})", page))
+            placeholders = ",".join("?" * len(page))
+            self.known.update(
+                connection.execute(f"SELECT hash, id FROM {self._table} WHERE hash IN ({placeholders})", page)
+            )
 
     def store(
         self, connection: sqlite3.Connection, hashes: Iterable[bytes], columns: Callable[[bytes], tuple[object, ...]]
@@ -129,11 +131,11 @@ class HashedRows(Ids[bytes]):
         rows: list[tuple[object, ...]] = []
         for hash_ in hashes:
             rest = columns(hash_)
-            rows.append((self.new(connection, hash_), hash_, *rest))
+            rows.append((self.assign(connection, hash_), hash_, *rest))
         if insert_rows(connection, f"INSERT OR IGNORE INTO {self._table}", self._columns, rows) == len(rows):
             return True
         connection.execute(f"DELETE FROM {self._table} WHERE id >= ?", (rows[0][0],))
-        self.take_back(hashes)
+        self.release(hashes)
         return False
 
 
@@ -153,10 +155,10 @@ def insert_rows(
     Returns:
         The number of rows that were inserted or changed.
     """
-    marks = f"({','.join('?' * columns)})"
+    placeholders = f"({','.join('?' * columns)})"
     count = 0
     for page in _pages(rows):
-        values = ",".join([marks] * len(page))
+        values = ",".join([placeholders] * len(page))
         count += connection.execute(f"{head} VALUES {values} {tail}", [*chain.from_iterable(page)]).rowcount
     return count
 
@@ -166,34 +168,34 @@ def _pages(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
     start = 0
     while start < len(items):
         left = len(items) - start
-        size = min(left - left % 8 or left, _AT_ONCE)
+        size = min(left - left % 8 or left, _ROWS_PER_STATEMENT)
         yield items[start : start + size]
         start += size
 
 
-class Batches:
+class CheckpointWriter:
     """The writer of checkpoints and pending writes, used only by the run's writer.
 
-    It caches the ids of recently stored rows; `forget` must be called after rows were rolled back or deleted.
+    It caches the ids of recently stored rows; `clear` must be called after rows were rolled back or deleted.
     """
 
     def __init__(self) -> None:
         self._texts: Texts | None = None
-        self._threads = Ids[Thread]("threads", _REMEMBERED)
-        self._frames = HashedRows("checkpoint_frames", 7, _REMEMBERED)
-        self._values = HashedRows("checkpoint_values", 3, _REMEMBERED)
-        self._lists = HashedRows("checkpoint_lists", 4, _REMEMBERED)
-        self._tables: tuple[Ids[Any], ...] = (self._threads, self._frames, self._values, self._lists)
-        self._has_writes: Recent[Key, bool] = Recent(_REMEMBERED)
+        self._threads = IdAllocator[Thread]("threads", _CACHE_SIZE)
+        self._frames = HashedRows("checkpoint_frames", 7, _CACHE_SIZE)
+        self._values = HashedRows("checkpoint_values", 3, _CACHE_SIZE)
+        self._lists = HashedRows("checkpoint_lists", 4, _CACHE_SIZE)
+        self._tables: tuple[IdAllocator[Any], ...] = (self._threads, self._frames, self._values, self._lists)
+        self._has_writes: RecentDict[Key, bool] = RecentDict(_CACHE_SIZE)
 
-    def refer_to(self, texts: Texts) -> None:
+    def use_texts(self, texts: Texts) -> None:
         """Replace texts in values by references if the file already stores them."""
         self._texts = texts
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Clear the caches."""
         for ids in self._tables:
-            ids.forget()
+            ids.clear()
         self._has_writes.clear()
 
     def write(self, connection: sqlite3.Connection, items: Sequence[Put | PutWrites]) -> None:
@@ -202,11 +204,13 @@ class Batches:
         Raises:
             UnknownPrefixError: If a list's prefix is not stored.
         """
-        puts, writes = _folded(items)
-        self._find_threads(connection, {thread for thread, _ in (*puts, *writes)})
-        self._store_values(connection, _values_in(puts.values(), writes.values()))
+        puts, writes = _merge_items(items)
+        self._ensure_threads(connection, {thread for thread, _ in (*puts, *writes)})
+        self._store_values(connection, _collect_values(puts.values(), writes.values()))
         self._store_lists(connection, puts.values())
-        insert_rows(connection, _PUT, 6, self._checkpoint_rows(connection, puts.values()), _AGAIN)
+        insert_rows(
+            connection, _INSERT_CHECKPOINTS, 6, self._build_checkpoint_rows(connection, puts.values()), _ON_CONFLICT
+        )
         for put in puts.values():
             self._delete_superseded(connection, put)
         self._insert_writes(connection, writes)
@@ -214,7 +218,7 @@ class Batches:
             ids.known.trim()
         self._has_writes.trim()
 
-    def _find_threads(self, connection: sqlite3.Connection, threads: Iterable[Thread]) -> None:
+    def _ensure_threads(self, connection: sqlite3.Connection, threads: Iterable[Thread]) -> None:
         known = self._threads.known
         for thread in threads:
             if thread in known:
@@ -223,55 +227,59 @@ class Batches:
             if row is not None:
                 known[thread] = row[0]
             else:
-                row = (self._threads.new(connection, thread), *thread)
+                row = (self._threads.assign(connection, thread), *thread)
                 connection.execute("INSERT INTO threads VALUES (?, ?, ?)", row)
 
     def _store_values(self, connection: sqlite3.Connection, values: dict[bytes, bytes]) -> None:
         texts = self._texts
         find: FindText | None = None if texts is None else lambda text: texts.find(connection, text)
-        self._values.store(connection, values, lambda hash_: (text_of(values[hash_], find),))
+        self._values.store(connection, values, lambda hash_: (encode_value(values[hash_], find),))
 
     def _store_lists(self, connection: sqlite3.Connection, puts: Iterable[Put]) -> None:
         chains = [
-            part for put in puts for content in put.values.values() for part in parts_of(content) if type(part) is Chain
+            part
+            for put in puts
+            for content in put.values.values()
+            for part in iterate_parts(content)
+            if type(part) is Chain
         ]
         by_hash = {chain.hash: chain for chain in chains}
         self._lists.find(connection, [chain.prefix for chain in chains if chain.prefix is not None])
-        self._lists.store(connection, by_hash, lambda hash_: self._list_columns(by_hash[hash_]))
+        self._lists.store(connection, by_hash, lambda hash_: self._build_list_columns(by_hash[hash_]))
 
-    def _list_columns(self, chain: Chain) -> tuple[int | None, str]:
+    def _build_list_columns(self, chain: Chain) -> tuple[int | None, str]:
         prefix = None
         if chain.prefix is not None and (prefix := self._lists.known.get(chain.prefix)) is None:
             raise UnknownPrefixError(chain.prefix.hex())
-        return prefix, self._elements(chain.added)
+        return prefix, self._encode_elements(chain.added)
 
-    def _elements(self, elements: Iterable[Value]) -> str:
+    def _encode_elements(self, elements: Iterable[Value]) -> str:
         """Return list elements as JSON: ids of values, or short values in brackets."""
-        return f"[{','.join(map(self._element, elements))}]"
+        return f"[{','.join(map(self._encode_element, elements))}]"
 
-    def _element(self, element: Value) -> str:
-        return str(self._values.known[element.hash]) if type(element) is Large else f"[{_short_text(element)}]"
+    def _encode_element(self, element: Value) -> str:
+        return str(self._values.known[element.hash]) if type(element) is Large else f"[{_encode_short_value(element)}]"
 
-    def _checkpoint_rows(self, connection: sqlite3.Connection, puts: Collection[Put]) -> list[tuple[object, ...]]:
+    def _build_checkpoint_rows(self, connection: sqlite3.Connection, puts: Collection[Put]) -> list[tuple[object, ...]]:
         frames = [(put.frame.hash, put.frame) for put in puts]
         by_hash = dict(frames)
         self._frames.store(connection, by_hash, by_hash.__getitem__)
-        return [self._checkpoint_row(put, hash_) for put, (hash_, _) in zip(puts, frames, strict=True)]
+        return [self._build_checkpoint_row(put, hash_) for put, (hash_, _) in zip(puts, frames, strict=True)]
 
-    def _checkpoint_row(self, put: Put, frame: bytes) -> tuple[object, ...]:
+    def _build_checkpoint_row(self, put: Put, frame: bytes) -> tuple[object, ...]:
         self._has_writes.setdefault(put.key, False)
-        channels = ",".join(map(self._stored_form, put.values.values()))
+        channels = ",".join(map(self._encode_content, put.values.values()))
         thread, id_ = put.key
         return self._threads.known[thread], id_, put.parent, put.time, self._frames.known[frame], f"[{channels}]"
 
-    def _stored_form(self, content: ChannelContent) -> str:
+    def _encode_content(self, content: ChannelContent) -> str:
         """Return, as JSON, a channel's value in its stored form: a value, a list, or the fields of a graph's input."""
         if type(content) is Chain:
             return f'{{"list":{self._lists.known[content.hash]}}}'
         if type(content) is dict:
-            fields = (f"{json_text(name)}:{self._stored_form(part)}" for name, part in content.items())
+            fields = (f"{encode_json(name)}:{self._encode_content(part)}" for name, part in content.items())
             return f'{{"fields":{{{",".join(fields)}}}}}'
-        return self._element(content)  # type: ignore[arg-type]
+        return self._encode_element(content)  # type: ignore[arg-type]
 
     def _delete_superseded(self, connection: sqlite3.Connection, put: Put) -> None:
         """Delete pending writes that a checkpoint now includes."""
@@ -280,9 +288,9 @@ class Batches:
         parent = (put.key[0], put.parent)
         if not self._has_writes.get(parent, True):
             return
-        marks = ", ".join("?" * len(put.replayed))
+        placeholders = ", ".join("?" * len(put.replayed))
         connection.execute(
-            f"DELETE FROM pending_writes WHERE thread = ? AND checkpoint = ? AND channel NOT IN ({marks})",
+            f"DELETE FROM pending_writes WHERE thread = ? AND checkpoint = ? AND channel NOT IN ({placeholders})",
             (self._threads.known[put.key[0]], put.parent, *put.replayed),
         )
         if not put.replayed:
@@ -294,40 +302,41 @@ class Batches:
             self._has_writes[key] = True
             place = (self._threads.known[key[0]], key[1])
             for of, write in of_checkpoint.values():
-                row = (*place, of.task, write.position, of.path, write.channel, self._write(write.value))
+                row = (*place, of.task, write.position, of.path, write.channel, self._encode_write(write.value))
                 rows[of.replaces].append(row)
         for replaces, verb in ((False, "IGNORE"), (True, "REPLACE")):
             insert_rows(connection, f"INSERT OR {verb} INTO pending_writes", 7, rows[replaces])
 
-    def _write(self, value: Packed) -> str:
+    def _encode_write(self, value: Packed) -> str:
         if isinstance(value, list):
-            return f'["items",{self._elements(value)}]'
+            return f'["items",{self._encode_elements(value)}]'
         if isinstance(value, Large):
             return f'["value",{self._values.known[value.hash]}]'
-        return f'["is",{_short_text(value)}]'
+        return f'["is",{_encode_short_value(value)}]'
 
 
-_short_text = lru_cache(maxsize=4096)(text_of)
+_encode_short_value = lru_cache(maxsize=4096)(encode_value)
 
 
-def _folded(items: Iterable[Put | PutWrites]) -> tuple[dict[Key, Put], _Writes]:
+def _merge_items(items: Iterable[Put | PutWrites]) -> tuple[dict[Key, Put], _Writes]:
     """Merge items: later items replace earlier ones, and a checkpoint replaces the writes that led to it."""
     puts: dict[Key, Put] = {}
-    arrived: dict[Key, list[PutWrites]] = {}
+    pending: dict[Key, list[PutWrites]] = {}
     for item in items:
         if type(item) is PutWrites:
-            arrived.setdefault(item.key, []).append(item)
+            pending.setdefault(item.key, []).append(item)
             continue
         assert isinstance(item, Put)
         puts[item.key] = item
-        if item.parent is not None and (led := arrived.pop((item.key[0], item.parent), None)) and item.replayed:
-            arrived[item.key[0], item.parent] = [
-                each._replace(writes=[write for write in each.writes if write.channel in item.replayed]) for each in led
+        if item.parent is not None and (superseded := pending.pop((item.key[0], item.parent), None)) and item.replayed:
+            pending[item.key[0], item.parent] = [
+                each._replace(writes=[write for write in each.writes if write.channel in item.replayed])
+                for each in superseded
             ]
-    return puts, {key: _by_place(of_checkpoint) for key, of_checkpoint in arrived.items()}
+    return puts, {key: _select_writes(of_checkpoint) for key, of_checkpoint in pending.items()}
 
 
-def _by_place(items: Iterable[PutWrites]) -> dict[tuple[str, int], _Write]:
+def _select_writes(items: Iterable[PutWrites]) -> dict[tuple[str, int], _Write]:
     """Return a checkpoint's writes by task and position; the first one counts, unless a later one may replace it."""
     writes: dict[tuple[str, int], _Write] = {}
     for item in items:
@@ -338,12 +347,12 @@ def _by_place(items: Iterable[PutWrites]) -> dict[tuple[str, int], _Write]:
     return writes
 
 
-def _values_in(puts: Iterable[Put], writes: Iterable[dict[tuple[str, int], _Write]]) -> dict[bytes, bytes]:
+def _collect_values(puts: Iterable[Put], writes: Iterable[dict[tuple[str, int], _Write]]) -> dict[bytes, bytes]:
     """Return the values that get rows of their own, by their hashes."""
     found: dict[bytes, bytes] = {}
     for put in puts:
         for content in put.values.values():
-            for part in parts_of(content):
+            for part in iterate_parts(content):
                 if type(part) is Large:
                     found[part.hash] = part.body
                 elif type(part) is Chain:

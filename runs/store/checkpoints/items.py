@@ -19,27 +19,27 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.types import ERROR
 from langgraph.constants import START
 
-from .memory import Chain, ChannelContent, Id, Key, Memory, Packed, PackedFields, Thread
+from .memory import Chain, ChannelContent, Id, Key, Packed, PackedFields, Thread, ThreadCache
 from .values import (
-    INLINE,
+    MAX_INLINE_BYTES,
     Large,
     Packer,
     RecordedError,
     UnstorableError,
     Value,
     digest,
-    json_text,
+    encode_finite_json,
+    encode_json,
+    hash_if_large,
     pack,
-    plain_text,
-    sized,
 )
 
-_NONE = pack(None)
-_SIMPLE = (str, int, bool, type(None))
+_PACKED_NONE = pack(None)
+_SCALAR_TYPES = (str, int, bool, type(None))
 
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
-_BEYOND_JSON = re.compile(r'"(?:[^"\\]|\\.)*"|Infinity|NaN')
+_NON_JSON_NUMBERS = re.compile(r'"(?:[^"\\]|\\.)*"|Infinity|NaN')
 """Matches numbers in Python's output that JSON does not have. It also matches strings, to skip their content."""
 
 
@@ -81,19 +81,19 @@ class Put(NamedTuple):
     frame: Frame
     replayed: tuple[str, ...]
 
-    def anew(self, memory: Memory) -> Put:
+    def rebuild(self, cache: ThreadCache) -> Put:
         """Return the same checkpoint with complete values, without references to earlier checkpoints of its thread."""
-        memory.forget(self.key[0])
+        cache.discard(self.key[0])
         packed: dict[str, Packed | PackedFields | ChannelContent] = {
-            name: {field: _elements(part) for field, part in content.items()}
+            name: {field: _get_elements(part) for field, part in content.items()}
             if type(content) is dict
-            else _elements(content)  # type: ignore[arg-type]
+            else _get_elements(content)  # type: ignore[arg-type]
             for name, content in self.values.items()
         }
-        return self._replace(values=memory.follow(self.key, self.versions, packed))
+        return self._replace(values=cache.update(self.key, self.versions, packed))
 
 
-def _elements(content: Value | Chain) -> Packed:
+def _get_elements(content: Value | Chain) -> Packed:
     return content.elements if isinstance(content, Chain) else content
 
 
@@ -120,16 +120,16 @@ class PutWrites(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def id_column(id_: str) -> Id:
+def encode_id(id_: str) -> Id:
     """Return a checkpoint's id as a column value. As bytes, LangGraph's ids sort by time, just as their texts do."""
     try:
         column = bytes.fromhex(id_.replace("-", ""))
     except ValueError:
         return id_
-    return column if len(column) == 16 and id_text(column) == id_ else id_
+    return column if len(column) == 16 and decode_id(column) == id_ else id_
 
 
-def id_text(column: Id) -> str:
+def decode_id(column: Id) -> str:
     """Return the id that a column value represents."""
     if isinstance(column, str):
         return column
@@ -137,17 +137,17 @@ def id_text(column: Id) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-def time_column(text: str) -> int | str:
+def encode_time(text: str) -> int | str:
     """Return a time as a column value."""
     try:
         time = datetime.fromisoformat(text)
         column = (time - _EPOCH) // _MICROSECOND
     except (ValueError, TypeError):  # not a time, or a time without a zone
         return text
-    return column if time_text(column) == text else text
+    return column if decode_time(column) == text else text
 
 
-def time_text(column: int | str) -> str:
+def decode_time(column: int | str) -> str:
     """Return the time that a column value represents."""
     return column if isinstance(column, str) else (_EPOCH + column * _MICROSECOND).isoformat()
 
@@ -155,19 +155,19 @@ def time_text(column: int | str) -> str:
 def thread_of(config: RunnableConfig) -> Thread:
     """Return the thread that a configuration specifies."""
     configurable = config["configurable"]
-    return _thread(str(configurable["thread_id"]), str(configurable.get("checkpoint_ns") or ""))
+    return _intern_thread(str(configurable["thread_id"]), str(configurable.get("checkpoint_ns") or ""))
 
 
 @lru_cache(maxsize=4096)
-def _thread(name: str, namespace: str) -> Thread:
+def _intern_thread(name: str, namespace: str) -> Thread:
     """Return the thread with a name and namespace; equal threads are one object, to save memory."""
     return name, namespace
 
 
-def put_of(
-    config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, memory: Memory, packer: Packer
+def build_put(
+    config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, cache: ThreadCache, packer: Packer
 ) -> Put:
-    """Return a checkpoint as an item to store. In `memory`, it becomes the latest checkpoint of its thread.
+    """Return a checkpoint as an item to store. In the cache, it becomes the latest checkpoint of its thread.
 
     A channel with the same version as in the previous checkpoint is not packed again, because its value is the same.
 
@@ -176,65 +176,65 @@ def put_of(
     """
     if checkpoint.get("pending_sends"):
         raise UnstorableError("a checkpoint with pending_sends (LangGraph before 1.0) cannot be stored")
-    key = (thread_of(config), id_column(checkpoint["id"]))
+    key = (thread_of(config), encode_id(checkpoint["id"]))
     parent_id = config["configurable"].get("checkpoint_id")
-    parent = id_column(parent_id) if parent_id else None
-    described = get_serializable_checkpoint_metadata(config, metadata)
+    parent = encode_id(parent_id) if parent_id else None
+    full_metadata = get_serializable_checkpoint_metadata(config, metadata)
     updated = checkpoint.get("updated_channels")
     versions = dict(checkpoint["channel_versions"])
-    before = memory.state_at(key[0], parent)
+    before = cache.state_at(key[0], parent)
     packed: dict[str, Packed | PackedFields | ChannelContent] = {}
     for channel, value in checkpoint["channel_values"].items():
-        same = None if before is None else before.unchanged(channel, versions)
+        same = None if before is None else before.find_unchanged(channel, versions)
         if same is not None:
             packed[channel] = same
         elif channel == START and type(value) is dict and all(type(name) is str for name in value):
-            packed[channel] = {name: _packed(channel, part, packer, (name,)) for name, part in value.items()}
+            packed[channel] = {name: _pack_value(channel, part, packer, (name,)) for name, part in value.items()}
         else:
-            packed[channel] = _packed(channel, value, packer)
+            packed[channel] = _pack_value(channel, value, packer)
     names = (*packed, *(name for name in versions if name not in packed))
     frame = Frame(
         checkpoint["v"],
-        f"{{{','.join(_version(name, versions.get(name)) for name in names)}}}",
-        plain_text(checkpoint["versions_seen"]),
-        None if updated is None else plain_text(updated),
-        _metadata_text(described),
+        f"{{{','.join(_encode_version(name, versions.get(name)) for name in names)}}}",
+        encode_finite_json(checkpoint["versions_seen"]),
+        None if updated is None else encode_finite_json(updated),
+        _encode_metadata(full_metadata),
     )
     return Put(
         key,
         parent,
-        time_column(checkpoint["ts"]),
+        encode_time(checkpoint["ts"]),
         versions,
-        memory.follow(key, versions, packed),
+        cache.update(key, versions, packed),
         frame,
-        tuple(described.get("counters_since_delta_snapshot") or ()),
+        tuple(full_metadata.get("counters_since_delta_snapshot") or ()),
     )
 
 
 @lru_cache(maxsize=4096, typed=True)
-def _version(name: str, version: int | float | str | None) -> str:
-    return f"{json_text(name)}:{json_text(version)}"
+def _encode_version(name: str, version: int | float | str | None) -> str:
+    return f"{encode_json(name)}:{encode_json(version)}"
 
 
-def _metadata_text(metadata: CheckpointMetadata) -> str:
+def _encode_metadata(metadata: CheckpointMetadata) -> str:
     """Return metadata as JSON. Infinite numbers need the slower encoder.
 
     Raises:
         UnstorableError: If a number is NaN, which neither JSON nor SQLite's queries support.
     """
     for name, value in metadata.items():
-        if type(value) not in _SIMPLE and name != "parents":
-            return _BEYOND_JSON.sub(_within_json, json_text(metadata))
-    return plain_text(metadata)
+        if type(value) not in _SCALAR_TYPES and name != "parents":
+            return _NON_JSON_NUMBERS.sub(_replace_non_json, encode_json(metadata))
+    return encode_finite_json(metadata)
 
 
-def _within_json(found: re.Match[str]) -> str:
+def _replace_non_json(found: re.Match[str]) -> str:
     if found[0] == "NaN":
         raise UnstorableError("metadata with NaN cannot be stored with a checkpoint")
     return "9e999" if found[0] == "Infinity" else found[0]
 
 
-def put_writes_of(
+def build_put_writes(
     config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str, packer: Packer
 ) -> PutWrites:
     """Return writes as an item to store.
@@ -243,38 +243,38 @@ def put_writes_of(
         UnstorableError: If one of them cannot be stored.
     """
     return PutWrites(
-        (thread_of(config), id_column(config["configurable"]["checkpoint_id"])),
+        (thread_of(config), encode_id(config["configurable"]["checkpoint_id"])),
         task_id,
         task_path,
         [
-            PutWrite(WRITES_IDX_MAP.get(channel, index), channel, _packed_write(channel, value, packer))
+            PutWrite(WRITES_IDX_MAP.get(channel, index), channel, _pack_write(channel, value, packer))
             for index, (channel, value) in enumerate(writes)
         ],
         all(channel in WRITES_IDX_MAP for channel, _ in writes),
     )
 
 
-def _packed_write(channel: str, value: object, packer: Packer) -> Packed:
+def _pack_write(channel: str, value: object, packer: Packer) -> Packed:
     if channel == ERROR and isinstance(value, BaseException):
         value = RecordedError.of(value)
-    return _packed(channel, value, packer)
+    return _pack_value(channel, value, packer)
 
 
-def _packed(channel: str, value: object, packer: Packer, within: tuple[str, ...] = ()) -> Packed:
+def _pack_value(channel: str, value: object, packer: Packer, path: tuple[str, ...] = ()) -> Packed:
     """Return a packed value. A long list is packed by element, so that each message in it is stored only once."""
     if value is None:
-        return _NONE
+        return _PACKED_NONE
     try:
         if type(value) is not list or not value:
-            return sized(pack(value))
+            return hash_if_large(pack(value))
         elements = packer.pack(value)
-        return elements if _is_long(elements) else sized(pack(value))
+        return elements if _is_long(elements) else hash_if_large(pack(value))
     except UnstorableError as error:
-        place = "".join(f"[{name!r}]" for name in within) + _place_in(value)
+        place = "".join(f"[{name!r}]" for name in path) + _find_path(value)
         raise UnstorableError(f"channel {channel!r}{place}: {error}") from None
 
 
-def _place_in(value: object, depth: int = 8) -> str:
+def _find_path(value: object, depth: int = 8) -> str:
     """Return the path to the part of a value that cannot be packed, such as `['trip'][2]`; empty for all of it."""
     parts: Iterable[tuple[object, object]] = ()
     if not depth:
@@ -287,15 +287,15 @@ def _place_in(value: object, depth: int = 8) -> str:
         try:
             pack(part)
         except UnstorableError:
-            return f"[{name!r}]{_place_in(part, depth - 1)}"
+            return f"[{name!r}]{_find_path(part, depth - 1)}"
     return ""
 
 
 def _is_long(elements: list[Value]) -> bool:
     """Return whether a list would take more space than a reference to it."""
-    room = INLINE
+    room = MAX_INLINE_BYTES
     for element in elements:
-        room -= INLINE + 1 if isinstance(element, Large) else len(element)
+        room -= MAX_INLINE_BYTES + 1 if isinstance(element, Large) else len(element)
         if room < 0:
             return True
     return False

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias, cast
 
 from langgraph.checkpoint.base import ChannelVersions
 
-from .values import Value, digest, own_hash
+from .values import Value, digest, hash_element
 
 Thread: TypeAlias = tuple[str, str]
 """A thread's name and a namespace in it (empty for the graph itself, a different one for each subgraph)."""
@@ -58,7 +58,7 @@ ChannelContent: TypeAlias = "Value | Chain | dict[str, Value | Chain]"
 """A channel's value in its form for storage."""
 
 
-def parts_of(content: ChannelContent) -> Iterator[Value | Chain]:
+def iterate_parts(content: ChannelContent) -> Iterator[Value | Chain]:
     """Yield the parts of a channel's value: the fields of a dict, or the value itself."""
     if type(content) is dict:
         yield from content.values()
@@ -66,7 +66,7 @@ def parts_of(content: ChannelContent) -> Iterator[Value | Chain]:
         yield content  # type: ignore[misc]
 
 
-class _List:
+class _ChainedList:
     """A list in the last checkpoint: its elements, and the lengths and hashes of its stored prefixes."""
 
     __slots__ = ("_elements", "_stored")
@@ -75,15 +75,15 @@ class _List:
         self._elements: list[Value] = []
         self._stored: list[tuple[int, bytes]] = []
 
-    def follow(self, elements: list[Value]) -> Chain:
+    def update(self, elements: list[Value]) -> Chain:
         """Update the list to the given elements, and return it in its form for storage."""
-        common = _common(self._elements, elements)
+        common = _count_common(self._elements, elements)
         while self._stored and self._stored[-1][0] > common:
             self._stored.pop()
         start, prefix = self._stored[-1] if self._stored else (0, None)
         hash_ = prefix or b""
         for element in elements[start:]:
-            own = own_hash(element)
+            own = hash_element(element)
             hash_ = digest(hash_ + own) if hash_ else own
         if start < len(elements):
             self._stored.append((len(elements), hash_))
@@ -104,33 +104,33 @@ class ThreadState(NamedTuple):
     versions: ChannelVersions
     values: Mapping[str, ChannelContent]
 
-    def unchanged(self, channel: str, versions: ChannelVersions) -> ChannelContent | None:
+    def find_unchanged(self, channel: str, versions: ChannelVersions) -> ChannelContent | None:
         """Return a channel's value if the channel's version is the same in the next checkpoint; else `None`."""
         version = versions.get(channel)
         return self.values.get(channel) if version is not None and self.versions.get(channel) == version else None
 
 
-class _Thread:
+class _ThreadEntry:
     __slots__ = ("lists", "state")
 
     def __init__(self) -> None:
         self.state: ThreadState | None = None
-        self.lists: dict[str, _List] = {}
+        self.lists: dict[str, _ChainedList] = {}
 
-    def follow(self, channel: str, packed: Packed | PackedFields | ChannelContent) -> ChannelContent:
+    def update(self, channel: str, packed: Packed | PackedFields | ChannelContent) -> ChannelContent:
         """Return a channel's value in its form for storage."""
         if type(packed) is list:
-            known = self.lists.get(channel)
-            if known is None:
-                known = self.lists[channel] = _List()
-            return known.follow(packed)
+            entry = self.lists.get(channel)
+            if entry is None:
+                entry = self.lists[channel] = _ChainedList()
+            return entry.update(packed)
         if type(packed) is dict:
-            fields = {name: self.follow(f"{channel}\0{name}", part) for name, part in packed.items()}
+            fields = {name: self.update(f"{channel}\0{name}", part) for name, part in packed.items()}
             return cast("dict[str, Value | Chain]", fields)
         return cast(ChannelContent, packed)
 
 
-class Memory:
+class ThreadCache:
     """The last known states of the most recently used checkpoint threads. Threads of the process may share it.
 
     Args:
@@ -139,40 +139,42 @@ class Memory:
 
     def __init__(self, threads: int) -> None:
         self._limit = threads
-        self._threads: OrderedDict[Thread, _Thread] = OrderedDict()
+        self._threads: OrderedDict[Thread, _ThreadEntry] = OrderedDict()
         self._lock = Lock()
 
     def state_at(self, thread: Thread, id_: Id | None) -> ThreadState | None:
         """Return the state of a thread if the given checkpoint was the last one stored; else `None`."""
-        known = self._threads.get(thread)
-        state = None if known is None else known.state
+        entry = self._threads.get(thread)
+        state = None if entry is None else entry.state
         return state if state is not None and state.id == id_ else None
 
-    def follow(
+    def update(
         self, key: Key, versions: ChannelVersions, packed: Mapping[str, Packed | PackedFields | ChannelContent]
     ) -> Mapping[str, ChannelContent]:
         """Return the values of a checkpoint's channels in their form for storage, and make them the thread's state."""
         thread, id_ = key
         with self._lock:
-            known = self._threads.get(thread)
-            if known is None:
-                known = self._threads[thread] = _Thread()
+            entry = self._threads.get(thread)
+            if entry is None:
+                entry = self._threads[thread] = _ThreadEntry()
                 if len(self._threads) > self._limit:
                     self._threads.popitem(last=False)
             else:
                 self._threads.move_to_end(thread)
-            values = {channel: known.follow(channel, value) for channel, value in packed.items()}
-            known.state = ThreadState(id_, versions, values)
+            values = {channel: entry.update(channel, value) for channel, value in packed.items()}
+            entry.state = ThreadState(id_, versions, values)
             return values
 
-    def forget(self, thread: Thread) -> None:
+    def discard(self, thread: Thread) -> None:
         """Discard the cached state of a thread, so that its next checkpoint is stored completely."""
         with self._lock:
             self._threads.pop(thread, None)
 
 
-def _common(one: list[Value], other: list[Value]) -> int:
+def _count_common(first: list[Value], second: list[Value]) -> int:
     """Return the number of leading elements that two lists share."""
-    if other[: len(one)] == one:
-        return len(one)
-    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    if second[: len(first)] == first:
+        return len(first)
+    return next(
+        (i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
+    )

@@ -14,35 +14,35 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, CheckpointTuple, PendingWrite
 
 from dialoom.runs.store.connections import transaction
-from dialoom.runs.store.texts import reading
+from dialoom.runs.store.texts import make_text_reader
 
-from .items import id_column, id_text, time_text
+from .items import decode_id, decode_time, encode_id
 from .memory import Id
-from .values import revived, value_of
+from .values import decode_part, decode_value
 
 K = TypeVar("K")
 
-_FROM = (
+_FROM_CHECKPOINTS = (
     "FROM checkpoints JOIN threads ON threads.id = checkpoints.thread "
     "JOIN checkpoint_frames AS frames ON frames.id = checkpoints.frame"
 )
-_NUMBER = f"SELECT number, metadata {_FROM}"
-_ROW = (
+_SELECT_NUMBERS = f"SELECT number, metadata {_FROM_CHECKPOINTS}"
+_SELECT_CHECKPOINTS = (
     "SELECT checkpoints.thread, threads.name, threads.namespace, checkpoints.id, parent, time, format, channels, held, "
-    f"seen, updated, metadata {_FROM}"
+    f"seen, updated, metadata {_FROM_CHECKPOINTS}"
 )
-_LONGEST = 100_000
+_MAX_LIST_SEGMENTS = 100_000
 """The maximum number of stored additions of which a list consists, more than any conversation has.
 
 In a crafted file, lists may be circular.
 """
 
-DECODED = "decoded"
-"""The key of a configuration with a `Decoded`, for a caller who reads many checkpoints and changes no value of them."""
+DECODE_CACHE = "decoded"
+"""The key of a `DecodeCache` in a configuration, for a caller who reads many checkpoints and changes no value."""
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodeCache:
     """Values that checkpoints have in common, each decoded once: stored values and elements of lists, by their ids."""
 
     values: dict[int, Any] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class ReadingSaver(BaseCheckpointSaver[int]):
         super().__init__()
         self._connection = connection
         self._lock = threading.RLock()
-        self._text = reading(connection)
+        self._read_text = make_text_reader(connection)
 
     def close(self) -> None:
         """Close the connection for reading."""
@@ -77,11 +77,13 @@ class ReadingSaver(BaseCheckpointSaver[int]):
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the checkpoint that a configuration specifies, or else the thread's latest one."""
-        where = _where(config, None)
+        where = _build_conditions(config, None)
         where.setdefault("threads.namespace = ?", "")
         with self._transaction():
-            row = self._connection.execute(f"{_ROW} {_clauses(where)} LIMIT 1", (*where.values(),)).fetchone()
-            return None if row is None else self._tuple(row, config["configurable"].get(DECODED))
+            row = self._connection.execute(
+                f"{_SELECT_CHECKPOINTS} {_build_clauses(where)} LIMIT 1", (*where.values(),)
+            ).fetchone()
+            return None if row is None else self._build_tuple(row, config["configurable"].get(DECODE_CACHE))
 
     async def alist(
         self,
@@ -111,10 +113,12 @@ class ReadingSaver(BaseCheckpointSaver[int]):
             before: Specifies a checkpoint; only older checkpoints match.
             limit: The maximum number of checkpoints.
         """
-        where = _where(config, before)
+        where = _build_conditions(config, before)
         left = -1 if limit is None else max(limit, 0)
         with self._transaction():
-            found = self._connection.execute(f"{_NUMBER} {_clauses(where)}", (*where.values(),)).fetchall()
+            found = self._connection.execute(
+                f"{_SELECT_NUMBERS} {_build_clauses(where)}", (*where.values(),)
+            ).fetchall()
         for number, metadata in found:
             if left == 0:
                 return
@@ -122,8 +126,8 @@ class ReadingSaver(BaseCheckpointSaver[int]):
             if any(known.get(key) != value for key, value in (filter or {}).items()):
                 continue
             with self._transaction():
-                row = self._connection.execute(f"{_ROW} WHERE number = ?", (number,)).fetchone()
-                found_tuple = None if row is None else self._tuple(row)
+                row = self._connection.execute(f"{_SELECT_CHECKPOINTS} WHERE number = ?", (number,)).fetchone()
+                found_tuple = None if row is None else self._build_tuple(row)
             if found_tuple is not None:
                 left -= 1
                 yield found_tuple
@@ -134,18 +138,18 @@ class ReadingSaver(BaseCheckpointSaver[int]):
         with self._lock, transaction(self._connection):
             yield
 
-    def _tuple(self, row: tuple[Any, ...], decoded: Decoded | None = None) -> CheckpointTuple:
+    def _build_tuple(self, row: tuple[Any, ...], decoded: DecodeCache | None = None) -> CheckpointTuple:
         thread, name, namespace, id_, parent, time, format_, channels, values, seen, updated, metadata = row
         versions: dict[str, Any] = json.loads(channels)
         versions_seen: dict[str, dict[str, Any]] = json.loads(seen)
         if not isinstance(versions_seen, dict) or not all(isinstance(each, dict) for each in versions_seen.values()):
-            raise ValueError(f"versions_seen of checkpoint {id_text(id_)} must be an object of objects")
+            raise ValueError(f"versions_seen of checkpoint {decode_id(id_)} must be an object of objects")
         place = {"thread_id": name, "checkpoint_ns": namespace}
         checkpoint = Checkpoint(
             v=format_,
-            ts=time_text(time),
-            id=id_text(id_),
-            channel_values=self._channel_values(dict(zip(versions, json.loads(values), strict=False)), decoded),
+            ts=decode_time(time),
+            id=decode_id(id_),
+            channel_values=self._read_channel_values(dict(zip(versions, json.loads(values), strict=False)), decoded),
             channel_versions={channel: version for channel, version in versions.items() if version is not None},
             versions_seen=versions_seen,
             updated_channels=None if updated is None else json.loads(updated),
@@ -154,40 +158,42 @@ class ReadingSaver(BaseCheckpointSaver[int]):
             {"configurable": {**place, "checkpoint_id": checkpoint["id"]}},
             checkpoint,
             json.loads(metadata),
-            None if parent is None else {"configurable": {**place, "checkpoint_id": id_text(parent)}},
-            [*self._writes(thread, id_)],
+            None if parent is None else {"configurable": {**place, "checkpoint_id": decode_id(parent)}},
+            [*self._read_writes(thread, id_)],
         )
 
-    def _channel_values(self, stored: Mapping[str, Any], decoded: Decoded | None) -> dict[str, Any]:
+    def _read_channel_values(self, stored: Mapping[str, Any], decoded: DecodeCache | None) -> dict[str, Any]:
         """Return channels' values from their stored forms: an id, a value in brackets, a list, or an input's fields."""
         found: dict[tuple[str, ...], tuple[str, Any]] = {}
         lists = {} if decoded is None else decoded.lists
         for channel, part in stored.items():
             if isinstance(part, dict) and "fields" in part:
-                found |= {(channel, name): self._reference(each, lists) for name, each in part["fields"].items()}
+                found |= {(channel, name): self._parse_stored(each, lists) for name, each in part["fields"].items()}
             else:
-                found[channel,] = self._reference(part, lists)
+                found[channel,] = self._parse_stored(part, lists)
         values: dict[str, Any] = dict.fromkeys(stored)
-        for (channel, *name), value in self._resolved(found, decoded).items():
+        for (channel, *name), value in self._resolve(found, decoded).items():
             if name:
                 values[channel] = {**(values[channel] or {}), name[0]: value}
             else:
                 values[channel] = value
         return values
 
-    def _reference(
+    def _parse_stored(
         self, part: int | Sequence[Any] | dict[str, int], lists: dict[int, Sequence[int | Sequence[Any]]]
     ) -> tuple[str, Any]:
         if isinstance(part, dict):
-            return "items", self._elements(part["list"], lists)
-        return ("value", part) if isinstance(part, int) else ("is", revived(part[0], self._text))
+            return "items", self._read_elements(part["list"], lists)
+        return ("value", part) if isinstance(part, int) else ("is", decode_part(part[0], self._read_text))
 
-    def _elements(self, list_: int, lists: dict[int, Sequence[int | Sequence[Any]]]) -> Sequence[int | Sequence[Any]]:
+    def _read_elements(
+        self, list_: int, lists: dict[int, Sequence[int | Sequence[Any]]]
+    ) -> Sequence[int | Sequence[Any]]:
         """Return all elements of a list, beginning with the first: ids of values, or values in brackets."""
         added: list[str] = []
         at: int | None = list_
         while at is not None and at not in lists:
-            if len(added) == _LONGEST:
+            if len(added) == _MAX_LIST_SEGMENTS:
                 raise ValueError(f"the list {list_} contains itself")
             row = self._connection.execute(
                 "SELECT prefix, elements FROM checkpoint_lists WHERE id = ?", (at,)
@@ -195,19 +201,24 @@ class ReadingSaver(BaseCheckpointSaver[int]):
             at, elements = row
             added.append(elements)
         first = () if at is None else lists[at]
-        lists[list_] = [*first, *(each for elements in reversed(added) for each in value_of(elements, self._text))]
+        lists[list_] = [
+            *first,
+            *(each for elements in reversed(added) for each in decode_value(elements, self._read_text)),
+        ]
         return lists[list_]
 
-    def _writes(self, thread: int, checkpoint: Id) -> Sequence[PendingWrite]:
+    def _read_writes(self, thread: int, checkpoint: Id) -> Sequence[PendingWrite]:
         rows = self._connection.execute(
             "SELECT task, channel, value FROM pending_writes WHERE thread = ? AND checkpoint = ? "
             "ORDER BY path, task, position",
             (thread, checkpoint),
         ).fetchall()
-        values = self._resolved({number: value_of(value, self._text) for number, (_, _, value) in enumerate(rows)})
+        values = self._resolve(
+            {number: decode_value(value, self._read_text) for number, (_, _, value) in enumerate(rows)}
+        )
         return [(task, channel, values[number]) for number, (task, channel, _) in enumerate(rows)]
 
-    def _resolved(self, stored: Mapping[K, Sequence[Any]], decoded: Decoded | None = None) -> dict[K, Any]:
+    def _resolve(self, stored: Mapping[K, Sequence[Any]], decoded: DecodeCache | None = None) -> dict[K, Any]:
         """Return the values of stored forms, each a pair `(kind, reference)`."""
         ids = {reference for kind, reference in stored.values() if kind == "value"}
         for kind, reference in stored.values():
@@ -218,12 +229,12 @@ class ReadingSaver(BaseCheckpointSaver[int]):
         query = "SELECT id, content FROM checkpoint_values WHERE id IN (SELECT value FROM json_each(?))"
         texts = dict(self._connection.execute(query, (json.dumps(list(ids)),)).fetchall()) if ids else {}
         if decoded is not None:
-            decoded.values.update({id_: value_of(text, self._text) for id_, text in texts.items()})
+            decoded.values.update({id_: decode_value(text, self._read_text) for id_, text in texts.items()})
 
         def value(kind: str, reference: Any) -> Any:
             """Return a value; unless they are shared, values are decoded anew because callers may change them."""
             if kind == "value":
-                return value_of(texts[reference], self._text) if decoded is None else decoded.values[reference]
+                return decode_value(texts[reference], self._read_text) if decoded is None else decoded.values[reference]
             if kind == "items":
                 return [value("value", part) if isinstance(part, int) else part[0] for part in reference]
             return reference
@@ -231,7 +242,7 @@ class ReadingSaver(BaseCheckpointSaver[int]):
         return {key: value(kind, reference) for key, (kind, reference) in stored.items()}
 
 
-def _where(config: RunnableConfig | None, before: RunnableConfig | None) -> dict[str, object]:
+def _build_conditions(config: RunnableConfig | None, before: RunnableConfig | None) -> dict[str, object]:
     """Return the SQL conditions with the values for their parameters."""
     where: dict[str, object] = {}
     if config is not None:
@@ -240,11 +251,11 @@ def _where(config: RunnableConfig | None, before: RunnableConfig | None) -> dict
         if (namespace := configurable.get("checkpoint_ns")) is not None:
             where["threads.namespace = ?"] = namespace
         if id_ := configurable.get("checkpoint_id"):
-            where["checkpoints.id = ?"] = id_column(id_)
+            where["checkpoints.id = ?"] = encode_id(id_)
     if before is not None and (id_ := before["configurable"].get("checkpoint_id")):
-        where["checkpoints.id < ?"] = id_column(id_)
+        where["checkpoints.id < ?"] = encode_id(id_)
     return where
 
 
-def _clauses(where: Mapping[str, object]) -> str:
+def _build_clauses(where: Mapping[str, object]) -> str:
     return (f"WHERE {' AND '.join(where)} " if where else "") + "ORDER BY checkpoints.id DESC"

@@ -18,14 +18,14 @@ from dialoom.runs.store.texts import Texts
 from dialoom.runs.store.writer import Writer
 
 from . import upkeep
-from .batch import Batches, UnknownPrefixError
-from .items import Put, id_text, put_of, put_writes_of
-from .memory import Memory
+from .batch import CheckpointWriter, UnknownPrefixError
+from .items import Put, build_put, build_put_writes, decode_id
+from .memory import ThreadCache
 from .reading import ReadingSaver
 from .values import Packer
 
-_HAS_TEXTS = "SELECT 1 FROM sqlite_master WHERE name = 'texts'"
-_THREADS = 1024
+_FIND_TEXTS_VIEW = "SELECT 1 FROM sqlite_master WHERE name = 'texts'"
+_MAX_CACHED_THREADS = 1024
 """The number of threads whose last values are cached; it suffices for the scenarios in progress at one time."""
 
 
@@ -49,15 +49,15 @@ class RunSaver(ReadingSaver):
     """
 
     def __init__(self, writer: Writer, path: Path) -> None:
-        super().__init__(_reader(path))
+        super().__init__(_open_reader(path))
         self._writer = writer
         self._path = path
-        self._memory = Memory(_THREADS)
+        self._thread_cache = ThreadCache(_MAX_CACHED_THREADS)
         self._packer = Packer()
-        self._batches = writer.only(Batches)
-        self._port = writer.port(self._batches.write)
-        if self._connection.execute(_HAS_TEXTS).fetchone() is not None:
-            self._batches.refer_to(writer.only(Texts))
+        self._checkpoint_writer = writer.get_cache(CheckpointWriter)
+        self._port = writer.get_port(self._checkpoint_writer.write)
+        if self._connection.execute(_FIND_TEXTS_VIEW).fetchone() is not None:
+            self._checkpoint_writer.use_texts(writer.get_cache(Texts))
 
     @classmethod
     @asynccontextmanager
@@ -100,15 +100,15 @@ class RunSaver(ReadingSaver):
         Raises:
             UnstorableError: If a channel's value cannot be stored; nothing is stored.
         """
-        put = put_of(config, checkpoint, metadata, self._memory, self._packer)
+        put = build_put(config, checkpoint, metadata, self._thread_cache, self._packer)
         try:
             await self._port.submit(put)
         except UnknownPrefixError:
-            await self._port.submit(put.anew(self._memory))
+            await self._port.submit(put.rebuild(self._thread_cache))
         except BaseException:
-            self._memory.forget(put.key[0])
+            self._thread_cache.discard(put.key[0])
             raise
-        return _config_of(put)
+        return _build_config(put)
 
     def put(
         self,
@@ -122,15 +122,15 @@ class RunSaver(ReadingSaver):
         Raises:
             UnstorableError: If a channel's value cannot be stored; nothing is stored.
         """
-        put = put_of(config, checkpoint, metadata, self._memory, self._packer)
+        put = build_put(config, checkpoint, metadata, self._thread_cache, self._packer)
         try:
             self._port.enqueue(put).result()
         except UnknownPrefixError:
-            self._port.enqueue(put.anew(self._memory)).result()
+            self._port.enqueue(put.rebuild(self._thread_cache)).result()
         except BaseException:
-            self._memory.forget(put.key[0])
+            self._thread_cache.discard(put.key[0])
             raise
-        return _config_of(put)
+        return _build_config(put)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -140,7 +140,7 @@ class RunSaver(ReadingSaver):
         Raises:
             UnstorableError: If a write cannot be stored; nothing is stored.
         """
-        await self._port.submit(put_writes_of(config, writes, task_id, task_path, self._packer))
+        await self._port.submit(build_put_writes(config, writes, task_id, task_path, self._packer))
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -150,79 +150,79 @@ class RunSaver(ReadingSaver):
         Raises:
             UnstorableError: If a write cannot be stored; nothing is stored.
         """
-        self._port.enqueue(put_writes_of(config, writes, task_id, task_path, self._packer)).result()
+        self._port.enqueue(build_put_writes(config, writes, task_id, task_path, self._packer)).result()
 
     # Deleting, copying and compacting
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a thread's checkpoints and writes."""
-        await self._soon(lambda connection: upkeep.delete_threads(connection, [thread_id]))
+        await self._run(lambda connection: upkeep.delete_threads(connection, [thread_id]))
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread's checkpoints and writes, and wait until the deletion is durable."""
-        self._now(lambda connection: upkeep.delete_threads(connection, [thread_id]))
+        self._run_sync(lambda connection: upkeep.delete_threads(connection, [thread_id]))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that one of these LangGraph runs made, according to their metadata."""
-        await self._soon(lambda connection: upkeep.delete_runs(connection, run_ids))
+        await self._run(lambda connection: upkeep.delete_runs(connection, run_ids))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that one of these LangGraph runs made, and wait until the deletion is durable."""
-        self._now(lambda connection: upkeep.delete_runs(connection, run_ids))
+        self._run_sync(lambda connection: upkeep.delete_runs(connection, run_ids))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy all checkpoints and writes of a thread to another thread; the values are shared."""
-        await self._soon(lambda connection: upkeep.copy_thread(connection, source_thread_id, target_thread_id))
+        await self._run(lambda connection: upkeep.copy_thread(connection, source_thread_id, target_thread_id))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy all checkpoints and writes of a thread to another thread, and wait until the copy is durable."""
-        self._now(lambda connection: upkeep.copy_thread(connection, source_thread_id, target_thread_id))
+        self._run_sync(lambda connection: upkeep.copy_thread(connection, source_thread_id, target_thread_id))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Keep only the latest checkpoint of each thread and namespace (`keep_latest`), or no checkpoint (`delete`)."""
-        await self._soon(_pruning(thread_ids, strategy))
+        await self._run(_build_prune_job(thread_ids, strategy))
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete checkpoints as `aprune` does, and wait until the deletion is durable."""
-        self._now(_pruning(thread_ids, strategy))
+        self._run_sync(_build_prune_job(thread_ids, strategy))
 
     def compact(self) -> Compacted:
         """Delete unreferenced values and shrink the file. This needs as much free disk space as the file occupies."""
-        before = _size(self._path)
-        self._now(upkeep.sweep)
+        before = _measure_size(self._path)
+        self._run_sync(upkeep.sweep)
         with closing(sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None)) as connection:
             connection.execute("VACUUM")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return Compacted(before, _size(self._path))
+        return Compacted(before, _measure_size(self._path))
 
-    async def _soon(self, work: _Work) -> None:
-        await asyncio.wrap_future(self._writer.enqueue(self._job(work)))  # compaction may take long
+    async def _run(self, work: _Job) -> None:
+        await asyncio.wrap_future(self._writer.enqueue(self._clearing_caches(work)))  # compaction may take long
 
-    def _now(self, work: _Work) -> None:
-        self._writer.enqueue(self._job(work)).result()
+    def _run_sync(self, work: _Job) -> None:
+        self._writer.enqueue(self._clearing_caches(work)).result()
 
-    def _job(self, work: _Work) -> _Work:
+    def _clearing_caches(self, work: _Job) -> _Job:
         """Return a job that clears the caches after the work, because the work may delete stored rows."""
 
         def job(connection: sqlite3.Connection) -> None:
             try:
                 work(connection)
             finally:
-                self._batches.forget()
+                self._checkpoint_writer.clear()
 
         return job
 
 
-_Work = Callable[[sqlite3.Connection], None]
+_Job = Callable[[sqlite3.Connection], None]
 
 
-def _reader(path: Path) -> sqlite3.Connection:
+def _open_reader(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA query_only = ON")
     return connection
 
 
-def _pruning(names: Sequence[str], strategy: str) -> _Work:
+def _build_prune_job(names: Sequence[str], strategy: str) -> _Job:
     if strategy == "delete":
         return lambda connection: upkeep.delete_threads(connection, names)
     if strategy == "keep_latest":
@@ -230,13 +230,13 @@ def _pruning(names: Sequence[str], strategy: str) -> _Work:
     raise ValueError(f"strategy must be 'keep_latest' or 'delete', got {strategy!r}")
 
 
-def _config_of(put: Put) -> RunnableConfig:
+def _build_config(put: Put) -> RunnableConfig:
     (thread_id, namespace), id_ = put.key
     return {
-        "configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": id_text(id_)},
+        "configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": decode_id(id_)},
     }
 
 
-def _size(path: Path) -> int:
+def _measure_size(path: Path) -> int:
     log = path.with_name(path.name + "-wal")
     return path.stat().st_size + (log.stat().st_size if log.exists() else 0)

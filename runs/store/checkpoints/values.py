@@ -29,7 +29,16 @@ import ormsgpack
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Command, Interrupt, Overwrite, Send
 
-from dialoom.runs.store.references import TEXT, FindText, Json, ReadText, no_text, referring, restored, with_keys
+from dialoom.runs.store.references import (
+    TEXT,
+    FindText,
+    Json,
+    ReadText,
+    refuse_reference,
+    replace_texts,
+    restore,
+    restore_keys,
+)
 
 _OPTIONS = (
     ormsgpack.OPT_PASSTHROUGH_BIG_INT
@@ -40,17 +49,17 @@ _OPTIONS = (
     | ormsgpack.OPT_PASSTHROUGH_TUPLE
     | ormsgpack.OPT_PASSTHROUGH_UUID
 )
-_TAGGED = 1
-_EMPTY: Mapping[type, object] = {list: [], dict: {}}
+_EXTENSION_CODE = 1
+_EMPTY_CONSTANTS: Mapping[type, object] = {list: [], dict: {}}
 
-_JSON = b"\xc1"
+_JSON_MARKER = b"\xc1"
 """The first byte of packed values that are JSON text; no msgpack value begins with it."""
 
 _UNICODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _ASCII = json.JSONEncoder(separators=(",", ":"))
 
 
-INLINE = 48
+MAX_INLINE_BYTES = 48
 """The maximum size in packed bytes of values that are stored inline: a reference would take as much space."""
 
 
@@ -106,11 +115,11 @@ def pack(value: object) -> bytes:
         UnstorableError: If the value or a part of it has an unsupported type.
     """
     try:
-        body = ormsgpack.packb(value, _packed_part, _OPTIONS)
+        body = ormsgpack.packb(value, _pack_part, _OPTIONS)
     except Exception:
         # The value is either rare (integers of more than 64 bits, lone surrogates) or unsupported; the slower
         # conversion shows which.
-        return _JSON + _text_for(value).encode()
+        return _JSON_MARKER + _encode_strictly(value).encode()
     # The packer accepts any buffer as bytes. The bytes that mark buffers in its output also occur in texts, so the
     # value itself is searched for buffers.
     if b"\xc4" in body or b"\xc5" in body or b"\xc6" in body:
@@ -118,12 +127,12 @@ def pack(value: object) -> bytes:
     return body
 
 
-def sized(body: bytes) -> Value:
+def hash_if_large(body: bytes) -> Value:
     """Return a packed value with its hash if it is long, and as plain bytes if it is short."""
-    return body if len(body) <= INLINE else Large(digest(body), body)
+    return body if len(body) <= MAX_INLINE_BYTES else Large(digest(body), body)
 
 
-class _Known(ref[lc.BaseMessage]):
+class _CachedMessage(ref[lc.BaseMessage]):
     """A cache entry for a packed message: its plain fields when it was packed, and the packed value."""
 
     __slots__ = ("fields", "packed", "place")
@@ -141,67 +150,69 @@ class Packer:
     """
 
     def __init__(self) -> None:
-        known: dict[int, _Known] = {}
+        known: dict[int, _CachedMessage] = {}
 
-        def forget(message: _Known) -> None:
+        def forget(message: _CachedMessage) -> None:
             known.pop(message.place, None)
 
-        self._known = known
+        self._cache = known
         self._forget = forget
 
     def pack(self, elements: Sequence[Any]) -> list[Value]:
         """Pack each element and return the results."""
-        find = self._known.get
+        find = self._cache.get
         packed: list[Value] = []
         for element in elements:
             known = find(id(element))
             if known is not None and element.__dict__ == known.fields and not element.__pydantic_extra__:
                 packed.append(known.packed)
             elif type(element) in _MESSAGES:
-                packed.append(self._message(element))
+                packed.append(self._pack_message(element))
             else:
-                packed.append(sized(pack(element)))
+                packed.append(hash_if_large(pack(element)))
         return packed
 
-    def _message(self, message: lc.BaseMessage) -> Value:
+    def _pack_message(self, message: lc.BaseMessage) -> Value:
         """Pack a message; one with only plain fields is packed as JSON, which is also its stored form."""
         kind = type(message)
         defaults = _MESSAGES[kind]
         fields: dict[str, object] = {}
         content: dict[str, object] = {}
         for name, field in message.__dict__.items():
-            of = type(field)
-            if of is str or of is bool or field is None:
+            type_ = type(field)
+            if type_ is str or type_ is bool or field is None:
                 fields[name] = field
-            elif (of is list or of is dict) and not field:
-                fields[name] = _EMPTY[of]  # a shared constant, so that a later change of the field is detected
+            elif (type_ is list or type_ is dict) and not field:
+                fields[name] = _EMPTY_CONSTANTS[
+                    type_
+                ]  # a shared constant, so that a later change of the field is detected
             else:
-                return sized(pack(message))
+                return hash_if_large(pack(message))
             if not _is_default(field, defaults.get(name, kind)):
                 content[name] = field
         if message.__pydantic_extra__:
-            return sized(pack(message))
+            return hash_if_large(pack(message))
         try:
-            packed = sized(_JSON + orjson.dumps({_TAGS[kind]: content}))
+            packed = hash_if_large(_JSON_MARKER + orjson.dumps({_TAGS[kind]: content}))
         except orjson.JSONEncodeError:  # lone surrogates
-            return sized(pack(message))
-        known = self._known[id(message)] = _Known(message, self._forget)
+            return hash_if_large(pack(message))
+        known = self._cache[id(message)] = _CachedMessage(message, self._forget)
         known.place, known.fields, known.packed = id(message), fields, packed
         return packed
 
 
-def text_of(body: bytes, find: FindText | None = None) -> str:
+def encode_value(body: bytes, find: FindText | None = None) -> str:
     """Return the JSON of a packed value.
 
     Args:
         body: The value.
         find: Looks up texts that are already stored; these are replaced by references.
     """
-    if body.startswith(_JSON):
+    if body.startswith(_JSON_MARKER):
         text = body[1:].decode()
-        return text if find is None else plain_text(referring(json.loads(text), find))
-    readable = _readable(ormsgpack.unpackb(body, ext_hook=_unpacked_part))
-    return plain_text(readable if find is None else referring(readable, find))
+        return text if find is None else encode_finite_json(replace_texts(json.loads(text), find))
+    readable = _to_json_value(ormsgpack.unpackb(body, ext_hook=_unpack_part))
+    return encode_finite_json(readable if find is None else replace_texts(readable, find))
 
 
 def digest(data: bytes) -> bytes:
@@ -209,30 +220,30 @@ def digest(data: bytes) -> bytes:
     return sha256(data).digest()[:16]
 
 
-def own_hash(element: Value) -> bytes:
+def hash_element(element: Value) -> bytes:
     """Return the hash of a list element, from which the hash of its list is computed."""
     return element.hash if isinstance(element, Large) else digest(element)
 
 
-def value_of(text: str, read: ReadText = no_text) -> Any:
-    """Return the value from which `text_of` made this JSON text."""
-    return json.loads(text, object_hook=partial(_revived, read))
+def decode_value(text: str, read: ReadText = refuse_reference) -> Any:
+    """Return the value from which `encode_value` made this JSON text."""
+    return json.loads(text, object_hook=partial(_decode_object, read))
 
 
-def revived(parsed: Any, read: ReadText = no_text) -> Any:
-    """Return the Python value for a part of a parsed JSON text from `text_of`."""
-    return value_of(json_text(parsed), read) if isinstance(parsed, (list, dict)) else parsed
+def decode_part(parsed: Any, read: ReadText = refuse_reference) -> Any:
+    """Return the Python value for a part of a parsed JSON text from `encode_value`."""
+    return decode_value(encode_json(parsed), read) if isinstance(parsed, (list, dict)) else parsed
 
 
-def plain_text(value: object) -> str:
-    """Return the same JSON as `json_text`, but faster; numbers must be finite."""
+def encode_finite_json(value: object) -> str:
+    """Return the same JSON as `encode_json`, but faster; numbers must be finite."""
     try:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:  # integers of more than 64 bits, lone surrogates
-        return json_text(value)
+        return encode_json(value)
 
 
-def json_text(value: object) -> str:
+def encode_json(value: object) -> str:
     """Return compact JSON in Unicode; lone surrogates, which UTF-8 cannot hold, are escaped."""
     text = _UNICODE.encode(value)
     if not text.isascii():
@@ -243,9 +254,9 @@ def json_text(value: object) -> str:
     return text
 
 
-def _text_for(value: object) -> str:
+def _encode_strictly(value: object) -> str:
     try:
-        return json_text(_readable(value))
+        return encode_json(_to_json_value(value))
     except RecursionError:
         raise UnstorableError("a value that is nested too deeply cannot be stored in a checkpoint") from None
 
@@ -270,8 +281,8 @@ _MESSAGES: Mapping[type[lc.BaseMessage], Mapping[str, object]] = {
 }
 """The kinds of messages with the default values of their fields; fields with their default value are left out."""
 
-_MADE_ANEW: Mapping[type[lc.BaseMessage], Mapping[str, type]] = {
-    kind: {name: type(default) for name, default in defaults.items() if type(default) in _EMPTY}
+_MUTABLE_DEFAULTS: Mapping[type[lc.BaseMessage], Mapping[str, type]] = {
+    kind: {name: type(default) for name, default in defaults.items() if type(default) in _EMPTY_CONSTANTS}
     for kind, defaults in _MESSAGES.items()
 }
 """The fields whose default is an empty list or dict, of which each message needs its own."""
@@ -280,15 +291,15 @@ _TAGS = {kind: f"${kind.__name__}" for kind in _MESSAGES}
 _MESSAGE_KINDS = {kind.__name__: kind for kind in _MESSAGES}
 
 
-def _part_of(value: object) -> _Part:
+def _to_part(value: object) -> _Part:
     """Return the name of the kind and the content of a value that JSON cannot represent."""
     kind = type(value)
     if kind in _MESSAGES:
         assert isinstance(value, lc.BaseMessage)
         extra = value.__pydantic_extra__
         return _Part(kind.__name__, {**value.__dict__, **extra} if extra else value.__dict__)
-    if (take := _PARTS.get(kind)) is not None:
-        return _Part(kind.__name__, take(value))
+    if (encode := _ENCODERS.get(kind)) is not None:
+        return _Part(kind.__name__, encode(value))
     raise UnstorableError(f"a {kind.__module__}.{kind.__qualname__} cannot be stored in a checkpoint")
 
 
@@ -305,7 +316,7 @@ def _fields_of_interrupt(interrupt: Interrupt) -> dict[str, object]:
     return fields
 
 
-_PARTS: Mapping[type, Callable[[Any], object]] = {
+_ENCODERS: Mapping[type, Callable[[Any], object]] = {
     tuple: list,
     set: lambda value: sorted(value, key=pack),  # LangGraph stores the nodes that a join waits for as a set
     bytes: lambda value: b64encode(value).decode(),
@@ -317,7 +328,7 @@ _PARTS: Mapping[type, Callable[[Any], object]] = {
     _DeltaSnapshot: lambda snapshot: snapshot.value,
 }
 
-_REVIVED: Mapping[str, Callable[[Any], object]] = {
+_DECODERS: Mapping[str, Callable[[Any], object]] = {
     "$dict": dict,
     "$tuple": tuple,
     "$set": set,
@@ -332,22 +343,22 @@ _REVIVED: Mapping[str, Callable[[Any], object]] = {
 }
 
 
-def _packed_part(value: object) -> ormsgpack.Ext:
+def _pack_part(value: object) -> ormsgpack.Ext:
     """Return an extension value for a value that the packer does not support itself."""
     kind = type(value)
     if kind in _MESSAGES and not value.__pydantic_extra__:  # type: ignore[attr-defined]
         content = value.__dict__
         tag = kind.__name__
     else:
-        tag, content = _part_of(value)
-    return ormsgpack.Ext(_TAGGED, ormsgpack.packb([tag, content], _packed_part, _OPTIONS))
+        tag, content = _to_part(value)
+    return ormsgpack.Ext(_EXTENSION_CODE, ormsgpack.packb([tag, content], _pack_part, _OPTIONS))
 
 
-def _unpacked_part(_code: int, data: bytes) -> _Part:
-    return _Part(*ormsgpack.unpackb(data, ext_hook=_unpacked_part))
+def _unpack_part(_code: int, data: bytes) -> _Part:
+    return _Part(*ormsgpack.unpackb(data, ext_hook=_unpack_part))
 
 
-def _readable(value: Any) -> Json:
+def _to_json_value(value: Any) -> Json:
     """Return the JSON for a value, which may be a result of the unpacker."""
     kind = type(value)
     if kind in (str, int, bool) or value is None:
@@ -355,18 +366,18 @@ def _readable(value: Any) -> Json:
     if kind is float:
         return value if math.isfinite(value) else {"$float": repr(value)}
     if kind is list:
-        return [_readable(part) for part in value]
+        return [_to_json_value(part) for part in value]
     if kind is dict:
-        return _readable_dict(value)
-    part = value if kind is _Part else _part_of(value)
+        return _dict_to_json_value(value)
+    part = value if kind is _Part else _to_part(value)
     content = part.content
     if (message := _MESSAGE_KINDS.get(part.tag)) is not None:
         defaults = _MESSAGES[message]
         content = {name: field for name, field in content.items() if not _is_default(field, defaults.get(name, part))}
-    return {f"${part.tag}": _readable(content)}
+    return {f"${part.tag}": _to_json_value(content)}
 
 
-def _readable_dict(value: dict[Any, Any]) -> Json:
+def _dict_to_json_value(value: dict[Any, Any]) -> Json:
     escaped = False
     for key in value:
         if type(key) is not str:
@@ -376,35 +387,35 @@ def _readable_dict(value: dict[Any, Any]) -> Json:
             )
         escaped = escaped or key.startswith("$")
     if escaped:
-        return {"$dict": [[key, _readable(part)] for key, part in value.items()]}
-    return {key: _readable(part) for key, part in value.items()}
+        return {"$dict": [[key, _to_json_value(part)] for key, part in value.items()]}
+    return {key: _to_json_value(part) for key, part in value.items()}
 
 
 def _is_default(field: object, default: object) -> bool:
     return type(field) is type(default) and field == default
 
 
-def _revived(read: ReadText, parts: dict[str, Any]) -> Any:
+def _decode_object(read: ReadText, parts: dict[str, Any]) -> Any:
     """Return the value that a JSON object with a `$` key represents."""
     tag = next(iter(parts), "")
     if tag == TEXT:
-        return restored(parts[tag], read)
+        return restore(parts[tag], read)
     if not tag.startswith("$") or tag.startswith(TEXT):
-        return with_keys(parts, read)
+        return restore_keys(parts, read)
     if (message := _MESSAGE_KINDS.get(tag[1:])) is not None:
-        return _message(message, parts[tag])
-    return _REVIVED[tag](parts[tag])
+        return _restore_message(message, parts[tag])
+    return _DECODERS[tag](parts[tag])
 
 
-def _message(kind: type[lc.BaseMessage], content: Mapping[str, Any]) -> lc.BaseMessage:
+def _restore_message(kind: type[lc.BaseMessage], content: Mapping[str, Any]) -> lc.BaseMessage:
     """Restore a message without calling its constructor, which would validate and complete the fields again.
 
     Pydantic's default factories are not called either, because it inspects their signatures before every call, which is
     slow.
     """
-    given = {**content}
-    made = {name: type_() for name, type_ in _MADE_ANEW[kind].items() if name not in given}
-    return kind.model_construct(given.keys() & _MESSAGES[kind].keys(), **made, **given)
+    fields = {**content}
+    defaults = {name: type_() for name, type_ in _MUTABLE_DEFAULTS[kind].items() if name not in fields}
+    return kind.model_construct(fields.keys() & _MESSAGES[kind].keys(), **defaults, **fields)
 
 
 def _refuse_buffers(value: object) -> None:
@@ -420,5 +431,5 @@ def _refuse_buffers(value: object) -> None:
     elif isinstance(value, (list, tuple, set)):
         for part in value:
             _refuse_buffers(part)
-    elif kind in _MESSAGES or kind in _PARTS:
-        _refuse_buffers(_part_of(value).content)
+    elif kind in _MESSAGES or kind in _ENCODERS:
+        _refuse_buffers(_to_part(value).content)

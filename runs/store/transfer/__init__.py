@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .packing import LENT, Transfer, pack, pack_common
-from .unpacking import Unpacking
+from .unpacking import Unpacker
 
-__all__ = ["LENT", "Transfer", "Unpacking", "pack", "pack_common"]
+__all__ = ["LENT", "Transfer", "Unpacker", "pack", "pack_common"]

@@ -18,7 +18,7 @@ from langgraph.graph import START, StateGraph
 from dialoom.runs.errors import StoreError
 from dialoom.runs.store import schema
 from dialoom.runs.store.checkpoints import RunSaver, UnstorableError
-from dialoom.runs.store.passages import LONG, Passages, StoredMessage, read_messages, reading
+from dialoom.runs.store.passages import MAX_INLINE_MESSAGES, Passages, StoredMessage, make_passage_reader, read_messages
 from tests.conftest import Command
 from tests.runs.store.savers import checkpoint_of, count, place, put, rows, values_of
 
@@ -213,7 +213,10 @@ def size(connection: sqlite3.Connection) -> int:
 def test_stored_lists_are_read_back_unchanged(connection: sqlite3.Connection) -> None:
     draw = random.Random(5)
     passages = Passages()
-    lists = [turns(1, length) for length in (0, 1, LONG, LONG + 1, LONG + 2, 3000)]
+    lists = [
+        turns(1, length)
+        for length in (0, 1, MAX_INLINE_MESSAGES, MAX_INLINE_MESSAGES + 1, MAX_INLINE_MESSAGES + 2, 3000)
+    ]
     lists += [
         [(draw.choice(("system", "user", "assistant")), draw.randrange(1, texts)) for _ in range(draw.randrange(400))]
         for texts in (2, 3, 20, 1000, 2**40)
@@ -221,27 +224,27 @@ def test_stored_lists_are_read_back_unchanged(connection: sqlite3.Connection) ->
     ]
     lists += [[("tools", 1), *(("assistant", id_, id_ + 1) for id_ in range(2, 90)), ("tool", 3, 4), ("user", 5)]]
     lists += [[("user", 7)] * 1000, [("user", id_ * 16) for id_ in range(1, 900)]]
-    stored = [passages.text_of(connection, messages) for messages in lists]
-    assert [read_messages(text, reading(connection)) for text in stored] == lists
-    assert stored == [Passages().text_of(connection, messages) for messages in lists]
+    stored = [passages.encode(connection, messages) for messages in lists]
+    assert [read_messages(text, make_passage_reader(connection)) for text in stored] == lists
+    assert stored == [Passages().encode(connection, messages) for messages in lists]
 
 
 def test_one_more_message_takes_little_more_than_its_own_space(connection: sqlite3.Connection) -> None:
     passages = Passages()
     played = turns(1, 600)
-    total = sum(len(passages.text_of(connection, played[:length])) for length in range(1, 601)) + size(connection)
+    total = sum(len(passages.encode(connection, played[:length])) for length in range(1, 601)) + size(connection)
     assert total < 600 * 500  # as lists it would be 2.5 million
-    assert passages.text_of(connection, played).endswith('["assistant",600]]')
+    assert passages.encode(connection, played).endswith('["assistant",600]]')
 
 
 def test_passage_is_stored_once_wherever_it_occurs(connection: sqlite3.Connection) -> None:
     passages = Passages()
     middle = turns(1, 596)
-    passages.text_of(connection, [*turns(1000, 2), *middle, *turns(1002, 1)])
+    passages.encode(connection, [*turns(1000, 2), *middle, *turns(1002, 1)])
     once = size(connection)
     for number in range(100):
         first = 2000 + 5 * number
         place = number * 6
-        passages.text_of(connection, [*turns(first, 2), *middle, *turns(first + 3, 1)])
-        passages.text_of(connection, [*middle[:place], *turns(first, 2), *middle[place:], *turns(first + 3, 1)])
+        passages.encode(connection, [*turns(first, 2), *middle, *turns(first + 3, 1)])
+        passages.encode(connection, [*middle[:place], *turns(first, 2), *middle[place:], *turns(first + 3, 1)])
     assert size(connection) - once < 200 * 500

@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.long_requests import Item, Recalling, assistant
 from dialoom import Outcome, play
 from dialoom.graphs.conversation import lines
-from dialoom.runs.store.references import reading, referring
+from dialoom.runs.store.references import make_object_hook, replace_texts
 
 TEXTS = ["a long text that was said " * 4, "another one that was sent " * 4]
 
@@ -58,6 +58,6 @@ def test_text_is_stored_once(tmp_path: Path) -> None:
 def test_references_are_restored_to_the_original_values() -> None:
     value: Any = {"$text": [TEXTS[0], {"$text": 1}], "b": [TEXTS[1], "short", None, {"c": TEXTS[0]}, "unsaid " * 20]}
     value |= {"d": {"e": 1, TEXTS[1]: TEXTS[0]}, "f": {"$text 0": "a key of the recipe's own", TEXTS[0]: 1}}
-    text = json.dumps(referring(value, lambda text: TEXTS.index(text) if text in TEXTS else None))
+    text = json.dumps(replace_texts(value, lambda text: TEXTS.index(text) if text in TEXTS else None))
     assert [text.count(each) for each in TEXTS] == [1, 0] and "unsaid" in text
-    assert json.loads(text, object_hook=reading(TEXTS.__getitem__)) == value
+    assert json.loads(text, object_hook=make_object_hook(TEXTS.__getitem__)) == value

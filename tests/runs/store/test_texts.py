@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from dialoom.runs.store import schema, texts
-from dialoom.runs.store.texts import Texts, reading
+from dialoom.runs.store.texts import Texts, make_text_reader
 
 
 @pytest.fixture
@@ -38,11 +38,11 @@ def test_repeated_parts_of_a_text_are_stored_once(file: sqlite3.Connection) -> N
     ]
     sent = [f"Question:\n{each}\n\nIs it kind?\n\n{RULES}\nSay yes or no." for each in said]
     memory = Texts()
-    ids = [memory.id_of(file, text) for text in (*said, *sent)]
+    ids = [memory.get_or_insert(file, text) for text in (*said, *sent)]
     assert dict(file.execute("SELECT id, content FROM texts").fetchall()) == dict(zip(ids, [*said, *sent], strict=True))
-    assert [reading(file)(id_) for id_ in ids] == [*said, *sent]
+    assert [make_text_reader(file)(id_) for id_ in ids] == [*said, *sent]
     assert stored_characters(file) < sum(map(len, said)) + 2 * len(RULES) + 100 * len(sent)
-    assert [Texts().id_of(file, text) for text in sent] == ids[len(said) :], "each is found again"
+    assert [Texts().get_or_insert(file, text) for text in sent] == ids[len(said) :], "each is found again"
 
 
 def test_any_text_is_read_back_unchanged(file: sqlite3.Connection) -> None:
@@ -52,7 +52,7 @@ def test_any_text_is_read_back_unchanged(file: sqlite3.Connection) -> None:
     lines += [f"{draw.choice(words)} {number}" for number in range(40)]
     made = ["\n".join(draw.choices(lines, k=draw.randrange(1, 30))) for _ in range(600)]
     memory = Texts()
-    ids = {text: memory.id_of(file, text) for text in made}
+    ids = {text: memory.get_or_insert(file, text) for text in made}
     for text, id_ in ids.items():
         assert file.execute("SELECT content FROM texts WHERE id = ?", (id_,)).fetchone() == (text,)
     assert file.execute("SELECT count(*) FROM kept_texts WHERE parts IS NOT NULL").fetchone()[0] > 100
@@ -60,26 +60,26 @@ def test_any_text_is_read_back_unchanged(file: sqlite3.Connection) -> None:
 
 def test_texts_of_one_hash_are_distinguished(file: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(texts, "text_hash", lambda _content: 1)
-    first, second = (Texts().id_of(file, text) for text in ("one", "two"))
+    first, second = (Texts().get_or_insert(file, text) for text in ("one", "two"))
     assert first != second
     assert [Texts().find(file, text) for text in ("one", "two", "three")] == [first, second, None]
 
 
 def test_text_that_lacks_a_part_is_an_error(file: sqlite3.Connection) -> None:
     memory = Texts()
-    rules = memory.id_of(file, RULES)
-    sent = memory.id_of(file, f"Is it kind?\n{RULES}\nSay yes or no.")
+    rules = memory.get_or_insert(file, RULES)
+    sent = memory.get_or_insert(file, f"Is it kind?\n{RULES}\nSay yes or no.")
     file.execute("UPDATE kept_texts SET content = NULL, parts = ? WHERE id = ?", (f"[{rules}]", rules))
     for id_ in (rules, sent):
         with pytest.raises(LookupError, match="one of its parts, is missing"):
-            reading(file)(id_)
+            make_text_reader(file)(id_)
 
 
 def test_rolled_back_text_is_not_referred_to(file: sqlite3.Connection) -> None:
     memory = Texts()
     file.execute("BEGIN")
-    memory.id_of(file, RULES)
+    memory.get_or_insert(file, RULES)
     file.execute("ROLLBACK")
-    memory.forget()
-    sent = memory.id_of(file, f"Is it kind?\n{RULES}\nSay yes or no.")
-    assert RULES in reading(file)(sent)
+    memory.clear()
+    sent = memory.get_or_insert(file, f"Is it kind?\n{RULES}\nSay yes or no.")
+    assert RULES in make_text_reader(file)(sent)

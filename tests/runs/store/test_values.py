@@ -21,7 +21,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, Human
 from langgraph.types import Command, Interrupt, Overwrite, Send
 
 from dialoom.runs.store.checkpoints import RecordedError, RunSaver, UnstorableError
-from dialoom.runs.store.checkpoints.values import pack, text_of, value_of
+from dialoom.runs.store.checkpoints.values import decode_value, encode_value, pack
 from tests.runs.store.savers import count, place, put, values_of
 
 PLAIN = st.recursive(
@@ -56,8 +56,8 @@ def same(one: Any, other: Any) -> bool:
 
 @given(PLAIN)
 def test_plain_values_are_restored_unchanged(value: Any) -> None:
-    text = text_of(pack(value))
-    assert same(value_of(text), value)
+    text = encode_value(pack(value))
+    assert same(decode_value(text), value)
     json.loads(text.encode(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
 
 
@@ -86,7 +86,7 @@ def test_different_values_have_different_bytes(one: Any, other: Any) -> None:
     ],
 )
 def test_messages_and_langgraph_types_are_restored(value: Any) -> None:
-    back = value_of(text_of(pack([value])))[0]
+    back = decode_value(encode_value(pack([value])))[0]
     assert type(back) is type(value)
     assert back == value
     if hasattr(value, "__pydantic_extra__"):
@@ -148,9 +148,9 @@ async def test_other_types_are_refused_with_their_place(value: Any, tmp_path: Pa
 
 def test_messages_are_restored_without_validation(monkeypatch: pytest.MonkeyPatch) -> None:
     said = [AIMessage("So it is.", id="1-assistant", name="assistant"), AIMessage("Well.", tool_calls=[], extra="x")]
-    text = text_of(pack(said))
+    text = encode_value(pack(said))
     monkeypatch.setattr("pydantic._internal._fields.takes_validated_data_argument", None)
-    one, other = value_of(text)
+    one, other = decode_value(text)
     monkeypatch.undo()
     assert [one, other] == said and other.model_extra == {"extra": "x"}
     assert one.model_fields_set == {"content", "id", "name"}

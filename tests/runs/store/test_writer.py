@@ -137,7 +137,7 @@ async def test_jobs_after_closing_are_refused(writer: Writer) -> None:
             is_at_work.set()
         connection.executemany("INSERT INTO t VALUES (?)", [(item,) for item in items])
 
-    port = writer.port(work)
+    port = writer.get_port(work)
     numbers = iter(range(10**9))
     refused: list[str] = []
 
@@ -184,7 +184,7 @@ async def test_ordered_job_is_not_overtaken(writer: Writer, tmp_path: Path) -> N
     def work(connection: sqlite3.Connection, items: Sequence[int]) -> None:
         connection.executemany("INSERT INTO t VALUES (?)", [(item,) for item in items])
 
-    port = writer.port(work)
+    port = writer.get_port(work)
     blocker = BlockingJob()
     before = writer.enqueue(blocker)
     await asyncio.to_thread(blocker.started.wait)
@@ -206,18 +206,18 @@ class Rollbacks:
     def __init__(self) -> None:
         self.times = 0
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Count a rollback; the writer calls this."""
         self.times += 1
 
 
 async def test_failing_batch_of_a_port_is_tried_item_by_item(writer: Writer, tmp_path: Path) -> None:
-    rollbacks = writer.only(Rollbacks)
+    rollbacks = writer.get_cache(Rollbacks)
 
     def work(connection: sqlite3.Connection, items: Sequence[int]) -> None:
         connection.executemany("INSERT INTO t VALUES (?)", [(item,) for item in items])
 
-    port = writer.port(work)
+    port = writer.get_port(work)
     results = await asyncio.gather(*(port.submit(n) for n in (1, 2, 2, 3)), return_exceptions=True)
     writer.close()
     assert [type(result).__name__ for result in results] == ["NoneType", "NoneType", "IntegrityError", "NoneType"]
@@ -250,7 +250,7 @@ async def test_failed_commit_is_reported_to_all_of_its_batch(tmp_path: Path) -> 
         return connection
 
     writer = Writer(tmp_path / "w.db", connect)
-    rollbacks = writer.only(Rollbacks)
+    rollbacks = writer.get_cache(Rollbacks)
     orphans = [writer.submit(inserting(n)) for n in (1, 2)]
     results = await asyncio.gather(*orphans, return_exceptions=True)
     assert [str(result) for result in results] == ["FOREIGN KEY constraint failed"] * 2
@@ -350,7 +350,7 @@ async def test_wal_file_is_checkpointed_during_a_run(writer: Writer, tmp_path: P
     def insert(connection: sqlite3.Connection, pages: Sequence[range]) -> None:
         connection.executemany("INSERT INTO t VALUES (?)", [(number,) for page in pages for number in page])
 
-    port = writer.port(insert)
+    port = writer.get_port(insert)
     longest = 0
     for start in range(0, 100_000, 500):
         await port.submit(range(start, start + 500))

@@ -55,7 +55,7 @@ def stored_characters(path: Path) -> int:
 def is_cleaned_up(path: Path) -> bool:
     """Return whether no lease is open and no worker's file is left."""
     with RunStore(path) as store:
-        return not store.leases.open() and not workers_folder(path).exists()
+        return not store.leases.read_open() and not workers_folder(path).exists()
 
 
 def test_workers_give_the_bytes_and_ledger_of_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
