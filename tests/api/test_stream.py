@@ -377,7 +377,7 @@ def test_only_tune_process_changes_the_process(is_first: bool, tmp_path: Path) -
     code = (
         "import dialoom, gc, os\n"
         "from dialoom.roles.gateway import litellm_backend\n"
-        "litellm_backend._imported.cache_clear()\n"  # as in a process that has not used it yet
+        "litellm_backend._import_litellm.cache_clear()\n"  # as in a process that has not used it yet
         "gc.unfreeze()\n"
         f"if not {is_first}: litellm_backend.load_litellm()\n"
         "before = dict(os.environ)\n"

@@ -105,7 +105,7 @@ def test_gold_without_a_full_score_in_the_agents_loop_is_refused(
     assert "not played: the loop ends (turn_limit) after 12 of 12 calls" in (gold_refusal(SOURCE.world, many) or "")
     refused = gold_refusal(SOURCE.world, wrong) or ""
     assert "not played" in refused and "nowhere" in refused.casefold()
-    monkeypatch.setattr("dialoom.graphs.apollo_build.user_part", lambda *_: UserPart([], [wrong], {}))
+    monkeypatch.setattr("dialoom.graphs.apollo_build.build_user_part", lambda *_: UserPart([], [wrong], {}))
     run = api.play("apollo-build", path=tmp_path / "run.db", options={"users": 1})
     (failed,) = run.episodes()
     assert failed.state == "failed" and f"flow {pair.flow}, pair {pair.id}: not played" in str(failed.error)
