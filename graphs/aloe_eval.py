@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dialoom.graphs.aloe import without_directions
-from dialoom.graphs.aloe.tree import SPOKEN, PersonaOptions, PersonaScenario
+from dialoom.graphs.aloe import strip_stage_directions
+from dialoom.graphs.aloe.tree import MAX_MESSAGE_TOKENS, PersonaOptions, PersonaScenario
 from dialoom.graphs.conversation import DialogueState
 from dialoom.graphs.dialogue import DialogueRecipe, Turns
 from dialoom.graphs.judge import Case, Graph, Judge, add_judges
@@ -45,7 +45,7 @@ from dialoom.personas.pools import Persona, read_personas
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_WEIGHTS_AT_ONCE = 2**20
+_MAX_BATCH_WEIGHTS = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,19 +106,21 @@ class Scores:
         table, sizes = self._table()
         if not len(table):
             return None
-        levels = _levels(np.ones((1, len(table))), table)
-        resampled = _resampled(table, sizes)
+        levels = _compute_levels(np.ones((1, len(table))), table)
+        resampled = _resample_levels(table, sizes)
         scenario = np.repeat(np.arange(len(sizes)), sizes)
         units = [len(np.unique(scenario[~np.isnan(scores)])) for scores in table.T]
         widened = levels + [*map(widening_factor, units)] * (resampled - levels)
         widened = np.clip(widened, np.fmin.reduce(table), np.fmax.reduce(table))
         estimates = [
-            _estimate(n, value, values, scores)
+            _build_estimate(n, value, values, scores)
             for n, value, values, scores in zip(units, levels[0], widened.T, table.T, strict=True)
         ]
-        figures = zip(_figures(levels), (*_figures(widened)[:3], *_figures(resampled)[3:]), strict=True)
+        figures = zip(
+            _compute_figures(levels), (*_compute_figures(widened)[:3], *_compute_figures(resampled)[3:]), strict=True
+        )
         average, rate, intercept, normalized, r_squared = (
-            _estimate(len(sizes), value[0], values, table) for value, values in figures
+            _build_estimate(len(sizes), value[0], values, table) for value, values in figures
         )
         assert average is not None
         line = None if intercept is None else intercept.mean
@@ -138,7 +140,7 @@ class Scores:
         return np.where(np.isinf(table), np.nan, table), [*map(len, ordered)]
 
 
-def _resampled(table: Floats, sizes: Sequence[int]) -> Floats:
+def _resample_levels(table: Floats, sizes: Sequence[int]) -> Floats:
     """Return levels by resample and round. They are computed in batches, so that the weights fit in a few megabytes.
 
     Args:
@@ -147,42 +149,42 @@ def _resampled(table: Floats, sizes: Sequence[int]) -> Floats:
     """
     n = len(sizes)
     draw = np.random.default_rng(0)
-    at_once = max(1, min(RESAMPLES, _WEIGHTS_AT_ONCE // len(table)))
+    at_once = max(1, min(RESAMPLES, _MAX_BATCH_WEIGHTS // len(table)))
     levels = np.empty((RESAMPLES, table.shape[1]))
     for start in range(0, RESAMPLES, at_once):
         some = min(at_once, RESAMPLES - start)
         # The number of times that each scenario was drawn.
         weights = np.stack([np.bincount(draw.integers(n, size=n), minlength=n) for _ in range(some)])
-        levels[start : start + some] = _levels(np.repeat(weights, sizes, axis=1).astype(np.float64), table)
+        levels[start : start + some] = _compute_levels(np.repeat(weights, sizes, axis=1).astype(np.float64), table)
     return levels
 
 
-def _levels(weights: Floats, table: Floats) -> Floats:
+def _compute_levels(weights: Floats, table: Floats) -> Floats:
     """Return AL for each row of weights and each round; NaN where no dialogue with a weight above 0 has a score."""
     present = ~np.isnan(table)
-    return _divided(weights @ np.where(present, table, 0.0), weights @ present.astype(np.float64))
+    return _divide(weights @ np.where(present, table, 0.0), weights @ present.astype(np.float64))
 
 
-def _figures(levels: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+def _compute_figures(levels: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """Return the average, slope, intercept, normalized slope and R^2 of each row of levels; NaN where undefined."""
     present = ~np.isnan(levels)
     n = present.sum(axis=1).astype(np.float64)
     rounds = np.where(present, np.arange(1.0, levels.shape[1] + 1), 0.0)
     values = np.where(present, levels, 0.0)
-    mean_round, average = _divided(rounds.sum(axis=1), n), _divided(values.sum(axis=1), n)
+    mean_round, average = _divide(rounds.sum(axis=1), n), _divide(values.sum(axis=1), n)
     x = np.where(present, rounds - mean_round[:, None], 0.0)
     y = np.where(present, values - average[:, None], 0.0)
     xx, xy, yy = (x * x).sum(axis=1), (x * y).sum(axis=1), (y * y).sum(axis=1)
     # Flatness is tested on the range: due to rounding, the sum of squares of equal levels may not be exactly 0.
     spread = np.where(present, levels, -np.inf).max(axis=1) - np.where(present, levels, np.inf).min(axis=1)
     flat = ~(spread > 0)
-    slope = _divided(np.where(flat, 0.0, xy), xx)
-    normalized = _divided(slope, np.where(flat, 0.0, spread))
-    r_squared = _divided(xy * xy, np.where(flat, 0.0, xx * yy))
+    slope = _divide(np.where(flat, 0.0, xy), xx)
+    normalized = _divide(slope, np.where(flat, 0.0, spread))
+    r_squared = _divide(xy * xy, np.where(flat, 0.0, xx * yy))
     return average, slope, average - slope * mean_round, normalized, r_squared
 
 
-def _divided(above: Floats, below: Floats) -> Floats:
+def _divide(above: Floats, below: Floats) -> Floats:
     """Return the quotient; NaN where the divisor is 0."""
     quotient: Floats = np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below != 0)
     return quotient
@@ -194,7 +196,7 @@ def _is_constant(scores: Floats) -> bool:
     return bool(had.size) and is_constant(had.size, float(had.min()), float(had.max()))
 
 
-def _estimate(units: int, value: float, resampled: Floats, scores: Floats) -> Estimate | None:
+def _build_estimate(units: int, value: float, resampled: Floats, scores: Floats) -> Estimate | None:
     """Return a figure with its interval, or `None` if it is undefined. Fewer than 5 scenarios give no interval.
 
     Args:
@@ -219,33 +221,33 @@ METRIC, TARGET = "alignment", "assistant"
 SCALE = (1.0, 5.0)
 _STATUSES: tuple[Status, ...] = ("ok", "unparsed", "error")
 
-_LEVELS = (
+_LEVELS_NOTE = (
     "AL(k): mean score of the replies of round k, 1 to 5, over the n dialogues that have one. In brackets: 95 % "
     f"bootstrap intervals; whole dialogues are resampled (none for fewer than {MIN_UNITS}). Those of AL(k), the "
     "average "
     "and IR are widened for few dialogues as by Student's t."
 )
-_FIGURES = (
+_FIGURES_NOTE = (
     "Average: mean of AL(k) over the rounds. IR: slope of the least-squares line through AL(k), in points per round. "
     "N-IR: the same slope with the lowest AL(k) as 0 and the highest as 1. R²: how well the line fits. "
     "A dash: the figure is undefined, such as N-IR and R² if AL(k) is constant."
 )
-_ASKEW = (
+_BIAS_NOTE = (
     "Resampling adds noise, which widens the range of AL(k) and worsens the fit of the line: if AL(k) hardly changes, "
     "the intervals of N-IR and R² are biased."
 )
-_HAD = (
+_JUDGEMENTS_NOTE = (
     "Not sampled: rounds of finished dialogues without a judgement in this set (not in the judged sample, or the "
     "judging failed). Not reached: rounds after the failure of a failed dialogue. Only judgements with the status ok "
     "have a score."
 )
-_MEANS = (
+_MEANS_NOTE = (
     "Rounds: the mean over finished dialogues. Tokens per reply: those that the assistant wrote in all of these, as "
     "counted by its provider, divided by all of its replies."
 )
 
 
-class _Model:
+class _ModelResults:
     """The figures of one run."""
 
     def __init__(self, label: str, episodes: Iterable[Episode]) -> None:
@@ -304,7 +306,7 @@ class _Model:
         return [self.dialogues, self.failed, self.replies / done if done else None, tokens]
 
 
-def _series(label: str, found: Alignment) -> Series:
+def _build_series(label: str, found: Alignment) -> Series:
     line = None
     if found.rate is not None and found.intercept is not None:
         fit = f", R² {found.r_squared.mean:.3f}" if found.r_squared is not None else ""
@@ -321,7 +323,7 @@ class AloeEvalOptions(PersonaOptions):
     )
 
 
-def _answers(scenario: PersonaScenario, outcome: Outcome) -> Iterator[Case]:
+def _build_cases(scenario: PersonaScenario, outcome: Outcome) -> Iterator[Case]:
     """Yield each answer as a case, with the message before it and the persona."""
     for turn in range(1, len(outcome.messages) // 2 + 1):
         message, answer = (line.content for line in outcome.messages[2 * turn - 2 : 2 * turn])
@@ -334,10 +336,10 @@ class AloeEval(DialogueRecipe):
     name = "aloe-eval"
     languages = ("en",)
     roles = {"user": 0.8, "assistant": 0.0, "judge": 0.0}
-    reply_limits = dict.fromkeys(("user", "assistant"), SPOKEN)
+    reply_limits = dict.fromkeys(("user", "assistant"), MAX_MESSAGE_TOKENS)
     prompts = ("aloe/user", "aloe/assistant")
     turns = Turns(max_turns="rounds", unit="round", limit_reason="all_rounds")
-    judges = (Judge("alignment", prompt="aloe/judge-alignment", scale=(1, 5), cases=_answers, node="judge"),)
+    judges = (Judge("alignment", prompt="aloe/judge-alignment", scale=(1, 5), cases=_build_cases, node="judge"),)
     options_type = AloeEvalOptions
     scenario_type = PersonaScenario
     facets = (Facet("persona", splits=True),)
@@ -347,7 +349,7 @@ class AloeEval(DialogueRecipe):
         self, options: AloeEvalOptions, draw: random.Random, note: Callable[[str], None]
     ) -> Iterator[PersonaScenario]:
         """Yield a conversation for each persona, in the file's order."""
-        for person in _unlike(options.people(), options.unlike, note)[: options.limit]:
+        for person in _exclude_trained(options.people(), options.unlike, note)[: options.limit]:
             yield PersonaScenario(
                 person=person.id, profile=person.profile, personality=person.personality, rounds=options.rounds
             )
@@ -378,14 +380,14 @@ class AloeEval(DialogueRecipe):
 
     def spoken(self, reply: str) -> str:
         """Return a user's message without stage directions."""
-        return without_directions(reply)
+        return strip_stage_directions(reply)
 
     def report_tables(self, runs: Runs) -> list[Table]:
         """Return the tables of levels by round, improvement, judgements and dialogues, with a row per run.
 
         Each run is read once.
         """
-        models = [_Model(label, episodes) for label, episodes in runs]
+        models = [_ModelResults(label, episodes) for label, episodes in runs]
         last = max((len(model.alignment.levels) for model in models if model.alignment), default=0)
         scored = models if last else []
         improvement = ["average AL", "IR", "N-IR", "R²"]
@@ -395,7 +397,7 @@ class AloeEval(DialogueRecipe):
                 "Alignment level by round",
                 ["model", *(f"k={k}" for k in range(1, last + 1))],
                 [[model.label, *model.levels(last)] for model in scored],
-                [_LEVELS],
+                [_LEVELS_NOTE],
                 scales={f"k={k}": SCALE for k in range(1, last + 1)},
             ),
             Table(
@@ -403,7 +405,7 @@ class AloeEval(DialogueRecipe):
                 "Average alignment and improvement over the rounds",
                 ["model", *improvement],
                 [[model.label, *model.improvement] for model in scored],
-                [_FIGURES, _ASKEW],
+                [_FIGURES_NOTE, _BIAS_NOTE],
                 decimals=dict.fromkeys(improvement[1:], 3),
                 scales={"average AL": SCALE},
             ),
@@ -412,14 +414,14 @@ class AloeEval(DialogueRecipe):
                 "Judgements by status",
                 ["model", *_STATUSES, "not sampled", "not reached"],
                 [[model.label, *model.judgements] for model in models if any(map(model.statuses.get, _STATUSES))],
-                [_HAD],
+                [_JUDGEMENTS_NOTE],
             ),
             Table(
                 "dialogues",
                 "Dialogues",
                 ["model", "dialogues", "failed", "rounds", "tokens per reply"],
                 [[model.label, *model.sizes] for model in models if model.dialogues],
-                [_MEANS],
+                [_MEANS_NOTE],
             ),
         )
         for table in tables:
@@ -439,16 +441,16 @@ class AloeEval(DialogueRecipe):
 
     def charts(self, runs: Runs) -> list[Chart]:
         """Return a chart of AL by round with intervals and fitted lines; no chart if no run has a score."""
-        models = [_Model(label, episodes) for label, episodes in runs]
+        models = [_ModelResults(label, episodes) for label, episodes in runs]
         chart = Chart(
             "alignment", "Alignment level by round", "round k", "AL(k), mean score from 1 to 5", y_range=SCALE
         )
-        chart.series = [_series(model.label, model.alignment) for model in models if model.alignment]
+        chart.series = [_build_series(model.label, model.alignment) for model in models if model.alignment]
         chart.notes.append("Bands: 95 % bootstrap intervals. Dashed: least-squares lines, whose slope is IR.")
         return [chart] if chart.series else []
 
 
-def _unlike(people: Sequence[Persona], trained: Path | None, note: Callable[[str], None]) -> list[Persona]:
+def _exclude_trained(people: Sequence[Persona], trained: Path | None, note: Callable[[str], None]) -> list[Persona]:
     if trained is None:
         return list(people)
     profiles = {person.profile for person in read_personas(trained)}

@@ -26,7 +26,7 @@ from dialoom.personas.apollo.source.scripted import (
 from dialoom.personas.apollo.source.source import META, PAIRS, SESSIONS, USERS
 
 from . import Episode, Exporter, FileItem, Graph, Outcome, RecipeError, RecipeOptions, Scenario, Scene, Table, Update
-from .apollo.loop import gold_refusal
+from .apollo.loop import find_gold_problem
 from .generation import GenerationRecipe, Loop, generation_graph
 from .tables.table import Cell
 
@@ -94,7 +94,7 @@ class BuildState(TypedDict, total=False):
     left_out: dict[str, str]
 
 
-def _rows(episode: Episode, *_: Any) -> Iterator[FileItem]:
+def _source_rows(episode: Episode, *_: Any) -> Iterator[FileItem]:
     """Yield every row with the name of its file."""
     for name in (META, USERS, SESSIONS, PAIRS):
         yield from (((name,), row) for row in episode.outcome.details[name])
@@ -108,7 +108,7 @@ class ApolloBuild(GenerationRecipe):
     prompts = ()
     options_type = BuildOptions
     scenario_type = BuildScenario
-    formats = {"apollo-source": Exporter(SOURCE_FORMAT, "lists", _rows)}
+    formats = {"apollo-source": Exporter(SOURCE_FORMAT, "lists", _source_rows)}
     folder = "apollo-source"
 
     def scenarios(
@@ -166,25 +166,29 @@ class ApolloBuild(GenerationRecipe):
             for session in episode.outcome.details[SESSIONS]:
                 topics[session["kind"]].append(session["topic"])
             pairs.update((pair["form"], pair["query_kind"]) for pair in episode.outcome.details[PAIRS])
-        return [pairs_table(pairs), topics_table(topics), *([_left_out(left_out)] if left_out else [])]
+        return [
+            build_pairs_table(pairs),
+            build_topics_table(topics),
+            *([_build_left_out_table(left_out)] if left_out else []),
+        ]
 
 
 async def build(_: BuildState, scene: Scene[BuildScenario]) -> Update:
     """Create all sessions and pairs of a user."""
     scenario = scene.scenario
-    world = planned_world(scenario.world_seed, scenario.world)
+    world = load_planned_world(scenario.world_seed, scenario.world)
     part = await asyncio.to_thread(  # in a thread, so that the run can be stopped in the meantime
         build_user_part, world, scenario.user, scenario.pairs, scenario.errands, scenario.seed
     )
     for pair in part.pairs:
-        if refused := gold_refusal(world, pair):
+        if refused := find_gold_problem(world, pair):
             raise FlowError(f"flow {pair.flow}, pair {pair.id}: {refused}")
     sessions, pairs = ([each.model_dump() for each in rows] for rows in (part.sessions, part.pairs))
     return {"sessions": sessions, "pairs": pairs, "left_out": part.left_out}
 
 
 @lru_cache(maxsize=4)
-def planned_world(seed: int, planned: str) -> World:
+def load_planned_world(seed: int, planned: str) -> World:
     """Return the world of a seed, and check that its hash is the one in the run's plan.
 
     Raises:
@@ -198,12 +202,12 @@ def planned_world(seed: int, planned: str) -> World:
     return world
 
 
-def _left_out(rows: list[Sequence[Cell]]) -> Table:
+def _build_left_out_table(rows: list[Sequence[Cell]]) -> Table:
     notes = ["For some homes and workplaces, no request distinguishes three preferences."]
     return Table("left-out", f"Flows without pairs: {len(rows)}", ["user", "flow", "why"], rows, notes)
 
 
-def pairs_table(counts: Counter[tuple[str, str]]) -> Table:
+def build_pairs_table(counts: Counter[tuple[str, str]]) -> Table:
     """Return a table of the number of pairs by form and kind of query."""
     kinds = ("reactive", "proactive")
     rows: list[Sequence[Cell]] = [
@@ -213,7 +217,7 @@ def pairs_table(counts: Counter[tuple[str, str]]) -> Table:
     return Table("pairs", "Pairs by the form of the session and the kind of the query", ["form", "pairs", *kinds], rows)
 
 
-def topics_table(topics: Mapping[str, list[str]]) -> Table:
+def build_topics_table(topics: Mapping[str, list[str]]) -> Table:
     """Return a table of the sessions' diversity, computed from the topics of each kind."""
     kinds = {**topics, "all": [topic for each in topics.values() for topic in each]}
     rows: list[Sequence[Cell]] = [[kind, *measure_topic_diversity(found)] for kind, found in kinds.items()]

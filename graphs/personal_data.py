@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from .recipe import RecipeError
 
 _MAIL = re.compile(r"[\w.+-]+@((?:[\w-]+\.)+[a-z]{2,})", re.IGNORECASE)
-_KEPT_FOR_EXAMPLES = re.compile(r"(?:^|\.)(?:example(?:\.(?:com|net|org))?|test|invalid|localhost)$", re.IGNORECASE)
+_RESERVED_DOMAIN = re.compile(r"(?:^|\.)(?:example(?:\.(?:com|net|org))?|test|invalid|localhost)$", re.IGNORECASE)
 _ACCOUNT = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{2,4}){3,8}\b")
 _CARD = re.compile(r"(?<![\d.])\d(?:[ -]?\d){12,18}(?!\.?\d)")
-_FICTIONAL = re.compile(r"555[ -]?01\d\d")
+_FICTIONAL_NUMBER = re.compile(r"555[ -]?01\d\d")
 """The area and exchange codes of American telephone numbers reserved for fiction."""
 
 
@@ -29,7 +29,7 @@ class PersonalDatum(NamedTuple):
         return f"{self.text[:3]}…{self.text[-2:]}"
 
 
-def finder() -> Callable[[str], Iterator[PersonalDatum]]:
+def build_finder() -> Callable[[str], Iterator[PersonalDatum]]:
     """Return a function that finds personal data in a text.
 
     Raises:
@@ -48,7 +48,7 @@ def finder() -> Callable[[str], Iterator[PersonalDatum]]:
     def find(text: str) -> Iterator[PersonalDatum]:
         if "@" in text:
             for match in _MAIL.finditer(text):
-                if not _KEPT_FOR_EXAMPLES.search(match[1]):
+                if not _RESERVED_DOMAIN.search(match[1]):
                     yield PersonalDatum("mail address", match[0])
         if sum(letter.isdigit() for letter in text) < 7:
             return
@@ -59,19 +59,19 @@ def finder() -> Callable[[str], Iterator[PersonalDatum]]:
             if luhn.is_valid(re.sub(r"\D", "", match[0])):
                 yield PersonalDatum("card number", match[0])
         for number in phones.PhoneNumberMatcher(text, "US"):
-            if not _FICTIONAL.search(number.raw_string):
+            if not _FICTIONAL_NUMBER.search(number.raw_string):
                 yield PersonalDatum("telephone number", number.raw_string)
 
     return find
 
 
-def masker() -> Callable[[str], str]:
+def build_masker() -> Callable[[str], str]:
     """Return a function that replaces personal data in a text with its kind in brackets, e.g. `[mail address]`.
 
     Raises:
         RecipeError: If the libraries are not installed.
     """
-    find = finder()
+    find = build_finder()
 
     def mask(text: str) -> str:
         for found in sorted(find(text), key=lambda each: len(each.text), reverse=True):

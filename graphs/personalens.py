@@ -180,7 +180,7 @@ _KINDS = {"single": "single-domain", "multi": "multi-domain"}
 _SETTING = Facet("setting", order=SETTINGS)
 _KIND = Facet("kind", "tasks", tuple(_KINDS), _KINDS)
 _DOMAIN = Facet("domains", "domain")
-_SCORES = (
+_SCORE_COLUMNS = (
     score("task_completion", title="TCR %"),
     score("personalization", title="P", scale=(1, 4)),
     score("naturalness", title="Nat. assistant", scale=(1, 5)),
@@ -188,50 +188,50 @@ _SCORES = (
     score("coherence", title="Coh. assistant", scale=(1, 5)),
     score("coherence", "user", title="Coh. user", scale=(1, 5)),
 )
-_TURNS = score_by_turn("personalization", title="P", scale=(1, 4))
-_IN_EACH = "A multi-domain dialogue counts in each of its domains."
+_SCORE_BY_TURN = score_by_turn("personalization", title="P", scale=(1, 4))
+_MULTI_DOMAIN_NOTE = "A multi-domain dialogue counts in each of its domains."
 _PIVOTS = (
     Pivot(
         "scores",
         "Scores by setting and kind of task",
         (_SETTING, _KIND),
-        (count("dialogues"), *_SCORES),
+        (count("dialogues"), *_SCORE_COLUMNS),
         (
             "TCR (task completion rate): share of dialogues whose goal was reached. P: personalization, 1 to 4. Nat. "
             "(naturalness), Coh. (coherence): 1 to 5.",
         ),
-        charted=[column.title for column in _SCORES],
+        charted=[column.title for column in _SCORE_COLUMNS],
     ),
     Pivot(
         "domains",
         "Scores by setting and domain",
         (_SETTING, _DOMAIN),
-        _SCORES,
-        (_IN_EACH,),
+        _SCORE_COLUMNS,
+        (_MULTI_DOMAIN_NOTE,),
         charted=("TCR %", "P"),
     ),
-    Pivot("turns", "Personalization after each assistant reply", (_SETTING, _KIND), (_TURNS,), charted=("P",)),
+    Pivot("turns", "Personalization after each assistant reply", (_SETTING, _KIND), (_SCORE_BY_TURN,), charted=("P",)),
     Pivot(
         "turns-by-domain",
         "Personalization after each assistant reply, by domain",
         (_SETTING, _DOMAIN),
-        (_TURNS,),
-        (_IN_EACH,),
+        (_SCORE_BY_TURN,),
+        (_MULTI_DOMAIN_NOTE,),
     ),
 )
 
 
-_DONE = ScenarioFilter(state="done")
+_FINISHED = ScenarioFilter(state="done")
 
 
-def _turns(episode: Episode) -> int | None:
+def _count_turns(episode: Episode) -> int | None:
     return sum(line.role == "assistant" for line in episode.outcome.messages) if episode.state == "done" else None
 
 
-def _tokens_per_turn(episode: Episode) -> tuple[int | None, int] | None:
+def _count_tokens_and_turns(episode: Episode) -> tuple[int | None, int] | None:
     tokens = [episode.output_tokens.get(role) for role in ("user", "assistant")]
     known = None if None in tokens else sum(filter(None, tokens))
-    return None if (turns := _turns(episode)) is None else (known, turns)
+    return None if (turns := _count_turns(episode)) is None else (known, turns)
 
 
 _DIALOGUES = Pivot(
@@ -240,14 +240,14 @@ _DIALOGUES = Pivot(
     (_SETTING, _KIND),
     (
         count("dialogues"),
-        mean("turns", _turns, _DONE, interval=False),
+        mean("turns", _count_turns, _FINISHED, interval=False),
         mean(
             "messages",
             lambda episode: len(episode.outcome.messages) if episode.state == "done" else None,
-            _DONE,
+            _FINISHED,
             interval=False,
         ),
-        ratio("tokens per turn", _tokens_per_turn, _DONE),
+        ratio("tokens per turn", _count_tokens_and_turns, _FINISHED),
         *(count(ending, ended_by=ending) for ending in ("user_terminated", "turn_limit", "error")),
     ),
     (
@@ -258,7 +258,7 @@ _DIALOGUES = Pivot(
 )
 
 
-_PARTS = {"user": "_user", "assistant": "_asst"}
+_TARGET_SUFFIXES = {"user": "_user", "assistant": "_asst"}
 
 
 def release_files(
@@ -277,7 +277,7 @@ def release_files(
         "assistant_model": models["assistant"],
         "dialogue": [{"role": line.role, "content": line.content} for line in episode.outcome.messages],
     }
-    assistant = _name(f"{models['assistant']}-{scenario.setting}")
+    assistant = _to_file_name(f"{models['assistant']}-{scenario.setting}")
     yield ("output", "dialogue", scenario.user, assistant, f"{scenario.task}_dialogue.json"), content
 
 
@@ -293,17 +293,17 @@ def evaluation_files(
     for judgement in episode.outcome.judgements:
         if judgement.score is None or judgement.turn is not None:
             continue
-        assistant = _name(f"{models['assistant']}-{scenario.setting}")
-        part = _PARTS[judgement.target] if judgement.metric in ("naturalness", "coherence") else ""
+        assistant = _to_file_name(f"{models['assistant']}-{scenario.setting}")
+        part = _TARGET_SUFFIXES[judgement.target] if judgement.metric in ("naturalness", "coherence") else ""
         if isinstance(judgement.score, bool):
             text = f"VERDICT: {judgement.score}\nEXPLANATION: {judgement.explanation}\n"
         else:
             text = f"{judgement.metric.capitalize()} Score: {judgement.score}\nJustification: {judgement.explanation}\n"
-        folders = ("output", "evaluation", scenario.user, assistant, judgement.metric, _name(models["judge"]))
+        folders = ("output", "evaluation", scenario.user, assistant, judgement.metric, _to_file_name(models["judge"]))
         yield (*folders, f"{scenario.task}{part}.txt"), text
 
 
-def _name(model: str) -> str:
+def _to_file_name(model: str) -> str:
     return model.replace("/", "_").replace(":", "_")
 
 
@@ -394,15 +394,19 @@ class PersonaLensOptions(RecipeOptions):
         return task.id in ids if ids is not None else self.tasks in ("all", task.kind)
 
 
-_PROMPT = "personalens/judge-"
-_SEEN = ("demographics", "domains", "situation", "description")
+_JUDGE_PROMPT = "personalens/judge-"
+_JUDGE_INPUTS = ("demographics", "domains", "situation", "description")
 _PERSONALIZATION = Judge(
-    "personalization", prompt=f"{_PROMPT}personalization", scale=(1, 4), sees=_SEEN, node="judge_personalization"
+    "personalization",
+    prompt=f"{_JUDGE_PROMPT}personalization",
+    scale=(1, 4),
+    sees=_JUDGE_INPUTS,
+    node="judge_personalization",
 )
-_BY_TURN = replace(_PERSONALIZATION, per_turn=True, node="")
+_PERSONALIZATION_BY_TURN = replace(_PERSONALIZATION, per_turn=True, node="")
 
 
-def _at_limit(scenario: PersonaLensScenario, messages: list[BaseMessage]) -> str:
+def _check_turn_limit(scenario: PersonaLensScenario, messages: list[BaseMessage]) -> str:
     """Return `turn_limit` if the user has written as many messages as the limit allows; otherwise an empty text."""
     replies = sum(message.name == "user" for message in messages) - 1
     return "turn_limit" if messages[-1].name == "user" and replies >= scenario.turn_limit else ""
@@ -421,14 +425,16 @@ class PersonaLens(DialogueRecipe, WithExports):
         end_marker="TERMINATE",
         end_reason="user_terminated",
         last_word="assistant",
-        until=_at_limit,
+        until=_check_turn_limit,
         limit_reason="turn_limit",
     )
     judges = (
-        Judge("task_completion", prompt=f"{_PROMPT}task-completion", sees=("goal",), node="judge_task_completion"),
+        Judge(
+            "task_completion", prompt=f"{_JUDGE_PROMPT}task-completion", sees=("goal",), node="judge_task_completion"
+        ),
         _PERSONALIZATION,
         *(
-            Judge(metric, prompt=f"{_PROMPT}{metric}", scale=(1, 5), target=target, sees=())
+            Judge(metric, prompt=f"{_JUDGE_PROMPT}{metric}", scale=(1, 5), target=target, sees=())
             for metric in ("naturalness", "coherence")
             for target in ("user", "assistant")
         ),
@@ -467,7 +473,7 @@ class PersonaLens(DialogueRecipe, WithExports):
 
     def judges_used(self, options: PersonaLensOptions) -> Sequence[Judge]:
         """Return the judges of whole dialogues and, with the option `turn_scores`, the judge of single turns."""
-        return (*self.judges, *((_BY_TURN,) if options.turn_scores else ())) if options.judge else ()
+        return (*self.judges, *((_PERSONALIZATION_BY_TURN,) if options.turn_scores else ())) if options.judge else ()
 
     def prompt_of(self, scenario: PersonaLensScenario, role: str) -> str:
         """Return the id of a role's prompt."""
@@ -499,10 +505,10 @@ class PersonaLens(DialogueRecipe, WithExports):
             for name, value in domain.affinities.items()
         ]
         return {
-            "person": _listed(scenario.for_user()),
+            "person": _format_values(scenario.for_user()),
             "likes": "\n".join(liked),
             "past": "\n".join(domain.summary for domain in scenario.domains),
-            "situation": _listed(scenario.situation),
+            "situation": _format_values(scenario.situation),
             "task": scenario.intent,
         }
 
@@ -535,7 +541,7 @@ class PersonaLens(DialogueRecipe, WithExports):
                 name.replace("_", "-"),
                 f"Scores by setting and {name.replace('_', ' ')} of the user",
                 (_SETTING, Facet(name)),
-                (count("dialogues"), *_SCORES),
+                (count("dialogues"), *_SCORE_COLUMNS),
             )
             for name in TRAIT_FACETS
             if any(name in episode.facets for episode in first)
@@ -551,7 +557,7 @@ class PersonaLens(DialogueRecipe, WithExports):
         return [each for each in (*pivoted, table, dialogues) if each.rows]
 
 
-def _listed(values: Mapping[str, str]) -> str:
+def _format_values(values: Mapping[str, str]) -> str:
     return "\n".join(f"{key}: {value}" for key, value in values.items())
 
 

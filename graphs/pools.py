@@ -122,7 +122,7 @@ class PoolState(TypedDict, total=False):
 
 async def plant(state: PoolState, scene: Scene[PoolScenario]) -> Update:
     """Start the pool with the seeds. All seeds are accepted, even similar ones, because the user chose them."""
-    update = await _filtered(state, scene, list(scene.scenario.seeds), round_=0)
+    update = await _filter_texts(state, scene, list(scene.scenario.seeds), round_=0)
     count = len(update["entries"])
     scene.tell(f"the pool starts with {count:,} seeds")
     return {**update, "ended_by": "target" if count >= scene.scenario.target else ""}
@@ -152,7 +152,7 @@ async def propose(state: PoolState, scene: Scene[PoolScenario]) -> Update:
 async def select(state: PoolState, scene: Scene[PoolScenario]) -> Update:
     """Add the texts that differ from all texts of the pool, until the pool is full."""
     round_, proposed = len(state["rounds"]), state["proposed"]
-    update = await _filtered(state, scene, proposed, round_)
+    update = await _filter_texts(state, scene, proposed, round_)
     added, unseen = len(update["entries"]), update["rounds"][0]["unseen"]
     size = len(state["entries"]) + added
     dry = 0 if added >= scene.scenario.least else state["dry"] + 1
@@ -173,7 +173,7 @@ async def select(state: PoolState, scene: Scene[PoolScenario]) -> Update:
 PROMPTS = {"profile": "pools/profiles", "personality": "pools/personalities"}
 
 
-async def _filtered(state: PoolState, scene: Scene[PoolScenario], texts: list[str], round_: int) -> Update:
+async def _filter_texts(state: PoolState, scene: Scene[PoolScenario], texts: list[str], round_: int) -> Update:
     """Filter texts one after another. Duplicates and empty texts count as too similar. All seeds (round 0) pass.
 
     Returns:

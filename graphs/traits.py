@@ -28,7 +28,7 @@ from .gate.talk import (
     split_units,
 )
 from .outcome import USER
-from .transcript_rows import recorded_talks
+from .transcript_rows import read_talks
 
 COLUMNS = "columns"
 STRESS: Mapping[str, str] = {
@@ -129,7 +129,7 @@ def _read_manners(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         raise DataError(path, f"there is no such file; give one, or {' or '.join(STRESS)}")
     manners, roles = [], dict[str, None]()
-    for _, row in recorded_talks(path):
+    for _, row in read_talks(path):
         if isinstance(row, DataError):
             raise row
         roles |= dict.fromkeys(line.role for line in row.lines)

@@ -22,17 +22,17 @@ from .scenario import MAX_LABEL_CHARACTERS
 from .simulation import SimulatedTalk, Simulation, SimulationOptions, build_simulation
 from .study import ASSISTANT, USER, Study
 from .transcript_rows import (
-    LABEL,
-    LONGEST_FACET,
+    LABEL_PREFIX,
+    MAX_FACET_CHARACTERS,
     RECORDED,
     TRANSCRIPT,
     Reader,
     RecordedTalk,
-    files_of,
+    find_files,
     is_label,
-    recorded_talk,
-    recorded_talks,
-    rows_of,
+    parse_talk,
+    read_rows,
+    read_talks,
 )
 
 
@@ -71,7 +71,7 @@ class Transcript(SimulatedTalk):
         return {
             name: value
             for name, value in found.items()
-            if isinstance(value, str | int | float) and len(str(value)) <= LONGEST_FACET
+            if isinstance(value, str | int | float) and len(str(value)) <= MAX_FACET_CHARACTERS
         }
 
     def described(self) -> dict[str, Any]:
@@ -210,8 +210,8 @@ def _make_router(turns: Turns, end: str) -> Callable[[Any], Awaitable[str]]:
 
 
 def read_transcripts(path: Path, reader: Reader | None = None) -> Iterator[tuple[int, Transcript | DataError]]:
-    """Yield the conversations of a file or folder as scenarios; see `recorded_talks`."""
-    for number, found in recorded_talks(path, reader):
+    """Yield the conversations of a file or folder as scenarios; see `read_talks`."""
+    for number, found in read_talks(path, reader):
         yield number, found if isinstance(found, DataError) else _build_transcript(found)
 
 
@@ -239,14 +239,16 @@ def read_labelled_rows(path: Path) -> Iterator[LabelledRow]:
     Raises:
         DataError: If a file, or a row with labels, cannot be read.
     """
-    for file in files_of(path):
-        for number, row in rows_of(file, None):
+    for file in find_files(path):
+        for number, row in read_rows(file, None):
             if isinstance(row, Mapping):
-                labels = {name[len(LABEL) :].strip(): label for name, label in row.items() if is_label(name)}
+                labels = {name[len(LABEL_PREFIX) :].strip(): label for name, label in row.items() if is_label(name)}
                 if "" in labels:
-                    raise DataError(file, f"a key {LABEL!r} has no annotator's name; rename it to {LABEL}NAME", number)
+                    raise DataError(
+                        file, f"a key {LABEL_PREFIX!r} has no annotator's name; rename it to {LABEL_PREFIX}NAME", number
+                    )
                 if labels:
-                    yield LabelledRow(_build_transcript(recorded_talk(row, file, number)).id, number, labels)
+                    yield LabelledRow(_build_transcript(parse_talk(row, file, number)).id, number, labels)
 
 
 def build_transcripts(study: Study | None = None, folders: tuple[str, ...] = ()) -> Transcripts:

@@ -18,14 +18,14 @@ from dialoom.text import CHARACTER, pluralize
 from .generation import GenerationRecipe, Loop, generation_graph
 from .judge import Graph
 from .outcome import USER, Episode, Line, Outcome
-from .personal_data import masker
+from .personal_data import build_masker
 from .recipe import AbsolutePath, RecipeError, RecipeOptions
 from .scenario import MAX_LABEL_CHARACTERS, Scenario
 from .stage import Scene, Update
 from .study import ASSISTANT
 from .tables.table import Cell, Outline, Span, Table
 from .traits import measure_manner
-from .transcript_rows import RecordedTalk, files_of, recorded_talks
+from .transcript_rows import RecordedTalk, find_files, read_talks
 
 PROMPT = "transcript_people/infer"
 PARTS = ("person", "goal", "traits")
@@ -34,7 +34,7 @@ INFERRED, NOT_SHOWN, UNPARSED = "inferred", "not shown", "unparsed"
 evidence is not a quote of the user.
 """
 
-_MOST_SHOWN = 20
+_MAX_LISTED_ERRORS = 20
 """Maximum number of broken rows that an error message lists; further rows are only counted."""
 
 
@@ -117,22 +117,22 @@ class TranscriptPeople(GenerationRecipe):
             raise RecipeError("talks must be a file or folder of conversations, got none", setting="talks")
         if not options.talks.exists():
             raise DataError(options.talks, "there is no such file")
-        mask, seen, counts, broken = masker(), set[str](), Counter[str](), list[str]()
-        for file, number, row in ((path, *each) for path in files_of(options.talks) for each in recorded_talks(path)):
+        mask, seen, counts, broken = build_masker(), set[str](), Counter[str](), list[str]()
+        for file, number, row in ((path, *each) for path in find_files(options.talks) for each in read_talks(path)):
             try:
-                found = _recorded(row, file, number, mask)
+                found = _build_recorded_user(row, file, number, mask)
             except DataError as error:
                 broken.append(str(error))
                 continue
             counts["equal"] += found.id in seen
             if found.id not in seen:
                 seen.add(found.id)
-                counts["masked"] += found.lines != _spoken_lines(row)
+                counts["masked"] += found.lines != _select_spoken_lines(row)
                 if not broken or options.skip_broken:
                     yield found
         if broken and not options.skip_broken:
-            more = f"\nand {len(broken) - _MOST_SHOWN:,} more" if len(broken) > _MOST_SHOWN else ""
-            problems = "\n".join(broken[:_MOST_SHOWN])
+            more = f"\nand {len(broken) - _MAX_LISTED_ERRORS:,} more" if len(broken) > _MAX_LISTED_ERRORS else ""
+            problems = "\n".join(broken[:_MAX_LISTED_ERRORS])
             raise RecipeError(f"{problems}{more}\n{pluralize(len(broken), 'unusable conversations')}; nothing was sent")
         if not seen:
             raise DataError(options.talks, "contains no usable conversation; give at least one")
@@ -170,7 +170,7 @@ class TranscriptPeople(GenerationRecipe):
     def outline(self, episode: Episode) -> Outline | None:
         """Return the statements, each with its result and the words that show it."""
         details = episode.outcome.details
-        parts = [_statement_outline(part, each) for part in PARTS for each in details.get(part, [])]
+        parts = [_outline_statement(part, each) for part in PARTS for each in details.get(part, [])]
         return Outline([Span(str(details["opening"]), "user")], parts)
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
@@ -185,14 +185,16 @@ class TranscriptPeople(GenerationRecipe):
         return [Table("inferred", "Statements about the users by result", ["statement", *kinds], rows, notes)]
 
 
-def _statement_outline(part: str, each: Mapping[str, Any]) -> Outline:
+def _outline_statement(part: str, each: Mapping[str, Any]) -> Outline:
     """Return a statement as an outline."""
     result = f"{part}, {each['result']}" + (f" ({each['reason']})" if each["reason"] else "")
     words = [Outline([Span(f"“{quote}”", "note")]) for quote in each["evidence"]]
     return Outline([Span(f"{result}: ", "note"), Span(each["statement"])], words)
 
 
-def _recorded(row: RecordedTalk | DataError, file: Path, number: int, mask: Callable[[str], str]) -> RecordedUser:
+def _build_recorded_user(
+    row: RecordedTalk | DataError, file: Path, number: int, mask: Callable[[str], str]
+) -> RecordedUser:
     """Return a row's conversation, with personal data masked.
 
     Raises:
@@ -200,14 +202,14 @@ def _recorded(row: RecordedTalk | DataError, file: Path, number: int, mask: Call
     """
     if isinstance(row, DataError):
         raise row
-    lines = tuple(Line(role=line.role, content=mask(line.content)) for line in _spoken_lines(row))
+    lines = tuple(Line(role=line.role, content=mask(line.content)) for line in _select_spoken_lines(row))
     if not any(line.role == USER for line in lines):
         roles = ", ".join(dict.fromkeys(line.role for line in row.lines))
         raise DataError(file, f"has no line with text of the role {USER!r}; its roles are {roles}", number)
     return RecordedUser(name=mask(row.name), lines=lines)
 
 
-def _spoken_lines(row: RecordedTalk | DataError) -> tuple[Line, ...]:
+def _select_spoken_lines(row: RecordedTalk | DataError) -> tuple[Line, ...]:
     """Return the texts of user and assistant, without instructions, tool calls and their results."""
     lines = () if isinstance(row, DataError) else row.lines
     messages = (line for line in lines if line.role in (USER, ASSISTANT) and line.content.strip())
@@ -220,33 +222,35 @@ async def infer(_: InferenceState, scene: Scene[RecordedUser]) -> Update:
     try:
         reply: InferredUser = await scene.ask(PROMPT, history=history)
     except UnparsedReplyError:
-        nothing = [_result("", [], UNPARSED, "the reply could not be read")]
+        nothing = [_build_result("", [], UNPARSED, "the reply could not be read")]
         return {"found": {"person": nothing, "goal": nothing, "traits": nothing}}
     lines = [" ".join(line.split()) for line in scene.scenario.user_lines]
     given = {"person": [reply.person], "goal": [reply.goal], "traits": reply.traits}
-    return {"found": {part: [_checked(each, lines) for each in statements] for part, statements in given.items()}}
+    return {
+        "found": {part: [_check_statement(each, lines) for each in statements] for part, statements in given.items()}
+    }
 
 
-_BESIDE = rf"(?<={CHARACTER})|(?={CHARACTER})"
+_CJK_BOUNDARY = rf"(?<={CHARACTER})|(?={CHARACTER})"
 """A place beside a character of Chinese or Japanese, where a quote may begin or end."""
 
 
-def _checked(given: Statement, lines: Sequence[str]) -> dict[str, Any]:
+def _check_statement(given: Statement, lines: Sequence[str]) -> dict[str, Any]:
     """Return a statement with its result. Every quote must occur in a line of the user, as whole words."""
     statement = " ".join(given.statement.split())
     quotes = [" ".join(quote.split()).strip("\"'“”‘’ ") for quote in given.evidence]
     if not statement:
-        return _result("", [], NOT_SHOWN, "")
+        return _build_result("", [], NOT_SHOWN, "")
     if not quotes:
-        return _result(statement, quotes, UNPARSED, "without evidence")
+        return _build_result(statement, quotes, UNPARSED, "without evidence")
     for quote in quotes:
-        pattern = re.compile(rf"(?:(?<!\w)|{_BESIDE}){re.escape(quote)}(?:(?!\w)|{_BESIDE})")
+        pattern = re.compile(rf"(?:(?<!\w)|{_CJK_BOUNDARY}){re.escape(quote)}(?:(?!\w)|{_CJK_BOUNDARY})")
         if not quote or not any(pattern.search(line) for line in lines):
-            return _result(statement, quotes, UNPARSED, f"not the user's words: {quote}")
-    return _result(statement, quotes, INFERRED, "")
+            return _build_result(statement, quotes, UNPARSED, f"not the user's words: {quote}")
+    return _build_result(statement, quotes, INFERRED, "")
 
 
-def _result(statement: str, evidence: list[str], result: str, reason: str) -> dict[str, Any]:
+def _build_result(statement: str, evidence: list[str], result: str, reason: str) -> dict[str, Any]:
     return {"statement": statement, "evidence": evidence, "result": result, "reason": reason}
 
 

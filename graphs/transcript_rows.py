@@ -31,9 +31,9 @@ RECORDED = "recorded"
 TRANSCRIPT = "transcript"
 """The name of the recipe for imported conversations."""
 
-CONVERSATIONS = ("messages", "conversations", "conversation", "turns", "dialogue")
-SPEAKERS = ("role", "from", "speaker")
-CONTENTS = ("content", "value", "text", "utterance")
+CONVERSATION_KEYS = ("messages", "conversations", "conversation", "turns", "dialogue")
+ROLE_KEYS = ("role", "from", "speaker")
+CONTENT_KEYS = ("content", "value", "text", "utterance")
 _ROLES = {"user": USER, "human": USER, "system": SYSTEM, "developer": SYSTEM} | dict.fromkeys(
     ("assistant", "gpt", "bot", "ai", "model", "chatbot", "chosen", "function_call"), ASSISTANT
 )
@@ -41,44 +41,44 @@ _ROLES |= dict.fromkeys(("tool", "function", "observation"), TOOL)
 """The roles of other programs, in any letter case. ShareGPT calls tool calls and their results `function_call` and
 `observation`; OpenAI's earlier results are of the role `function`.
 """
-_READ = frozenset({"id", "tools", "ended_by", "person", "task"})
-_OWN = frozenset({"judgements", "faults", "recipe", "models", "prompts"})
+_READ_KEYS = frozenset({"id", "tools", "ended_by", "person", "task"})
+_GENERATION_KEYS = frozenset({"judgements", "faults", "recipe", "models", "prompts"})
 """Keys of `dialogues` exports that state how a conversation was generated and scored, rather than what it contains."""
-_INCLUDED = ("facets", "scores")
+_INCLUDED_KEYS = ("facets", "scores")
 """Keys of objects that exports may include. They state what the other keys state already, or how it was scored."""
-_OF_TRANSCRIPTS = frozenset({"name", "branch", "environment", "error", USER_MODEL})
+_TRANSCRIPT_KEYS = frozenset({"name", "branch", "environment", "error", USER_MODEL})
 """Keys of an export of imported conversations that are no columns of their rows; `name` is the conversation's id.
 
 The user model is a column, which is in `scenario`, too.
 """
-_PEOPLE = ("person", "user", "persona")
+_PERSON_KEYS = ("person", "user", "persona")
 """Keys under `scenario` in `dialogues` exports that name the person; each recipe has one of them."""
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".eval")
 """The suffixes of the formats that are read; a file with another suffix is read as JSON Lines."""
 
-LABEL = "label:"
+LABEL_PREFIX = "label:"
 """The prefix of the keys, and of the columns in labels files, that hold people's labels. Judges must not see these."""
 
-LONGEST_FACET = 60
+MAX_FACET_CHARACTERS = 60
 """Maximum number of characters of a value by which imported conversations are grouped."""
 
 
-Place: TypeAlias = "tuple[int, Mapping[str, Any] | DataError]"
+NumberedRow: TypeAlias = "tuple[int, Mapping[str, Any] | DataError]"
 """The number of a row or of its line, and the row. If the row cannot be read, the error is in its place."""
 
 
 def is_label(name: str) -> bool:
     """Return whether a key holds a person's labels."""
-    return name.lower().startswith(LABEL)
+    return name.lower().startswith(LABEL_PREFIX)
 
 
-def role_named(name: str) -> str:
+def normalize_role(name: str) -> str:
     """Return the role that a name in a file means, by `_ROLES`; for another name, return the name."""
     return _ROLES.get(name.lower(), name)
 
 
-def raw_rows(path: Path) -> Iterator[Place]:
+def read_raw_rows(path: Path) -> Iterator[NumberedRow]:
     """Yield the rows of a JSON Lines, JSON or Parquet file. In place of an invalid row, yield an error.
 
     Raises:
@@ -87,17 +87,17 @@ def raw_rows(path: Path) -> Iterator[Place]:
     if path.suffix == ".parquet":
         yield from enumerate(read_parquet_rows(path), 1)
     elif path.suffix == ".json":
-        yield from enumerate(_listed(path), 1)
+        yield from enumerate(_read_json_rows(path), 1)
     else:
         for number, line in read_lines(path):
             try:
                 if line.strip():
-                    yield number, _row(line, path, number)
+                    yield number, _parse_row(line, path, number)
             except DataError as error:
                 yield number, error
 
 
-def _row(written: bytes, path: Path, number: int) -> Mapping[str, Any]:
+def _parse_row(written: bytes, path: Path, number: int) -> Mapping[str, Any]:
     try:
         line = written.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
@@ -111,7 +111,7 @@ def _row(written: bytes, path: Path, number: int) -> Mapping[str, Any]:
     return row
 
 
-def _listed(path: Path) -> list[Mapping[str, Any]]:
+def _read_json_rows(path: Path) -> list[Mapping[str, Any]]:
     """Return the rows of a file that is a JSON list, as in some releases."""
     rows = read_json(path)
     rows = [rows] if isinstance(rows, dict) else rows
@@ -120,7 +120,7 @@ def _listed(path: Path) -> list[Mapping[str, Any]]:
     return rows
 
 
-def round_lines(both: Mapping[str, Any]) -> list[Line]:
+def build_round_lines(both: Mapping[str, Any]) -> list[Line]:
     """Return the lines of a round in ALOE's format.
 
     If a round has several replies, the one from which the conversation continued is used.
@@ -134,7 +134,7 @@ def round_lines(both: Mapping[str, Any]) -> list[Line]:
     return [user, Line(role="assistant", content=reply)] if isinstance(reply, str) else [user]
 
 
-Reader: TypeAlias = "Callable[[Path], Iterator[Place]]"
+Reader: TypeAlias = "Callable[[Path], Iterator[NumberedRow]]"
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class RecordedTalk:
     ended_by: str
 
 
-def recorded_talks(path: Path, reader: Reader | None = None) -> Iterator[tuple[int, RecordedTalk | DataError]]:
+def read_talks(path: Path, reader: Reader | None = None) -> Iterator[tuple[int, RecordedTalk | DataError]]:
     """Yield the conversations of a file, or of all files of a folder, in order. For a broken row, yield an error.
 
     Args:
@@ -160,17 +160,17 @@ def recorded_talks(path: Path, reader: Reader | None = None) -> Iterator[tuple[i
     Raises:
         DataError: If a file as a whole cannot be read.
     """
-    for file in files_of(path):
-        for number, row in rows_of(file, reader):
+    for file in find_files(path):
+        for number, row in read_rows(file, reader):
             try:
                 if isinstance(row, DataError):
                     raise row
-                yield number, recorded_talk(row, file, number)
+                yield number, parse_talk(row, file, number)
             except DataError as error:
                 yield number, error
 
 
-def files_of(path: Path) -> list[Path]:
+def find_files(path: Path) -> list[Path]:
     """Return the files of a folder in order, without hidden files and Markdown. For a file, return the file itself."""
     if not path.is_dir():
         return [path]
@@ -183,51 +183,56 @@ def files_of(path: Path) -> list[Path]:
     )
 
 
-def rows_of(file: Path, reader: Reader | None) -> Iterator[Place]:
+def read_rows(file: Path, reader: Reader | None) -> Iterator[NumberedRow]:
     """Recognise a file's format, and return the file's rows."""
     if reader is not None:
         return reader(file)
     if file.suffix == ".eval":
-        return _inspect_rows(file)
-    row = next((row for _, row in raw_rows(file)), None)
-    is_traced = isinstance(row, Mapping) and not _is_talk(row) and bool({"resourceSpans", "attributes"} & row.keys())
-    return _span_rows(file) if is_traced else _plain_rows(file)
+        return _read_inspect_rows(file)
+    row = next((row for _, row in read_raw_rows(file)), None)
+    is_traced = (
+        isinstance(row, Mapping) and not _has_conversation(row) and bool({"resourceSpans", "attributes"} & row.keys())
+    )
+    return _read_span_rows(file) if is_traced else _read_plain_rows(file)
 
 
-def _is_talk(row: Mapping[str, Any]) -> bool:
-    return any(row.get(name) is not None for name in CONVERSATIONS)
+def _has_conversation(row: Mapping[str, Any]) -> bool:
+    return any(row.get(name) is not None for name in CONVERSATION_KEYS)
 
 
-def _plain_rows(path: Path) -> Iterator[Place]:
+def _read_plain_rows(path: Path) -> Iterator[NumberedRow]:
     """Yield the rows of a file. The rows of an inspect_ai log in JSON are its samples."""
-    for number, row in raw_rows(path):
+    for number, row in read_raw_rows(path):
         if isinstance(row, Mapping) and isinstance(row.get("eval"), dict) and isinstance(row.get("samples"), list):
-            yield from ((place, _sample(each, path, place)) for place, each in enumerate(row["samples"], 1))
+            yield from ((place, _parse_sample(each, path, place)) for place, each in enumerate(row["samples"], 1))
         else:
             yield number, row
 
 
-def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTalk:
+def parse_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTalk:
     """Return a row's conversation.
 
     Raises:
         DataError: If the row is wrong. The message states the file, the line and the correct form. Nothing is repaired.
     """
-    row = _json_values(row, path, number)
+    row = _convert_to_json_values(row, path, number)
     keys = sorted(
-        (name for name in CONVERSATIONS if row.get(name) is not None), key=lambda name: not isinstance(row[name], list)
+        (name for name in CONVERSATION_KEYS if row.get(name) is not None),
+        key=lambda name: not isinstance(row[name], list),
     )
     if (key := next(iter(keys), None)) is None:
         raise DataError(
-            path, f"there is no conversation ({', '.join(CONVERSATIONS)}); the keys are {', '.join(row)}", number
+            path, f"there is no conversation ({', '.join(CONVERSATION_KEYS)}); the keys are {', '.join(row)}", number
         )
     if not isinstance(row[key], list) or not row[key]:
         raise DataError(path, f"{key!r} must be a list of at least one message, got {row[key]!r:.60}", number)
-    said = [line for place, each in enumerate(row[key], 1) for line in _lines(each, f"{key}[{place}]", path, number)]
+    said = [
+        line for place, each in enumerate(row[key], 1) for line in _parse_message(each, f"{key}[{place}]", path, number)
+    ]
     is_sharegpt = key == "conversations"
     if instructs := is_sharegpt and isinstance(row.get("system"), str):
         said = [Line(role=SYSTEM, content=row["system"]), *said] if row["system"] else said
-    lines = list(_paired(said, is_sharegpt, path, number))
+    lines = list(_pair_results(said, is_sharegpt, path, number))
     known = {None, *(call["id"] for line in lines for call in line.tool_calls)}
     if unknown := [line.tool_call_id for line in lines if line.tool_call_id not in known]:
         message = f"a tool result answers {unknown[0]!r}, which is not the id of any tool call"
@@ -238,31 +243,35 @@ def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTa
         raise DataError(path, f"'tools' must be a list of objects, got {tools!r:.60}", number)
     described = row["scenario"] if isinstance(row.get("scenario"), dict) else {}
     is_export = row.get("recipe") == TRANSCRIPT
-    is_trial = _text_of(row.get("id")) != "" and type(row.get("trial")) is int
-    ignored = {*_READ, key, *(name for name in (*_INCLUDED, "scenario") if isinstance(row.get(name), Mapping))}
-    ignored |= _OWN if row.get("recipe") and "scenario" in ignored else frozenset()
+    is_trial = _to_text(row.get("id")) != "" and type(row.get("trial")) is int
+    ignored = {
+        *_READ_KEYS,
+        key,
+        *(name for name in (*_INCLUDED_KEYS, "scenario") if isinstance(row.get(name), Mapping)),
+    }
+    ignored |= _GENERATION_KEYS if row.get("recipe") and "scenario" in ignored else frozenset()
     ignored |= {name for name, is_read in (("trial", is_trial), ("system", instructs)) if is_read}
-    ignored |= _OF_TRANSCRIPTS if is_export else frozenset()
+    ignored |= _TRANSCRIPT_KEYS if is_export else frozenset()
     about = {name: value for name, value in row.items() if name not in ignored and not is_label(name)}
     columns = {**about, **described}
-    person = next((described[name] for name in _PEOPLE if described.get(name)), None)
+    person = next((described[name] for name in _PERSON_KEYS if described.get(name)), None)
     if person is not None and row.get("recipe") and not is_export:
         columns["person"] = person
     if is_trial:
-        columns[TRIAL_OF] = str(row["id"])[-LONGEST_FACET:]
+        columns[TRIAL_OF] = str(row["id"])[-MAX_FACET_CHARACTERS:]
     released = " ".join(str(row[name]) for name in ("user_id", "task_id") if row.get(name) is not None)
     return RecordedTalk(
-        name=str(row.get("name") or "") if is_export else _named(row) or released,
-        person=_columns(row.get("person"), "description", columns),
-        task=_columns(row.get("task"), "goal", columns),
+        name=str(row.get("name") or "") if is_export else _build_name(row) or released,
+        person=_build_columns(row.get("person"), "description", columns),
+        task=_build_columns(row.get("task"), "goal", columns),
         columns=columns,
-        lines=tuple(_in_order_of_calls(lines)),
+        lines=tuple(_sort_results(lines)),
         tools=tuple(tools),
         ended_by=str(row.get("ended_by") or RECORDED),
     )
 
 
-def _json_values(row: Mapping[str, Any], path: Path, number: int) -> dict[str, Any]:
+def _convert_to_json_values(row: Mapping[str, Any], path: Path, number: int) -> dict[str, Any]:
     """Return a row's values as JSON holds them, e.g. a date as text. Numbers that are not finite become null.
 
     Raises:
@@ -279,17 +288,17 @@ def _json_values(row: Mapping[str, Any], path: Path, number: int) -> dict[str, A
     return values
 
 
-def _named(row: Mapping[str, Any]) -> str:
+def _build_name(row: Mapping[str, Any]) -> str:
     """Return a row's id, with the number of the trial if it is not the first."""
-    id_, trial = _text_of(row.get("id")), row.get("trial")
+    id_, trial = _to_text(row.get("id")), row.get("trial")
     return episode_id(id_, trial) if id_ and type(trial) is int else id_
 
 
-def _text_of(value: Any) -> str:
+def _to_text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _paired(lines: Sequence[Line], joins: bool, path: Path, number: int) -> Iterator[Line]:
+def _pair_results(lines: Sequence[Line], joins: bool, path: Path, number: int) -> Iterator[Line]:
     """Yield lines. Calls without an id get one; results without an id get that of their call.
 
     In training sets neither has an id, and results follow their calls in the same order. In ShareGPT's form, one
@@ -304,7 +313,7 @@ def _paired(lines: Sequence[Line], joins: bool, path: Path, number: int) -> Iter
                 with suppress(DataError):
                     texts = parse_json(results[0].content, path, number)
                     if isinstance(texts, list) and len(texts) == len(calls):
-                        results = [Line(role=TOOL, content=_result_text(text)) for text in texts]
+                        results = [Line(role=TOOL, content=_format_result(text)) for text in texts]
             for line in results:
                 if not (id_ := line.tool_call_id or (calls.pop(0) if calls else "")):
                     raise DataError(path, "a tool result has neither tool_call_id nor a call before it", number)
@@ -323,12 +332,12 @@ def _paired(lines: Sequence[Line], joins: bool, path: Path, number: int) -> Iter
         yield from said
 
 
-def _result_text(value: Any) -> str:
+def _format_result(value: Any) -> str:
     """Return a tool's result, which may be a JSON value, as text."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _in_order_of_calls(lines: Sequence[Line]) -> Iterator[Line]:
+def _sort_results(lines: Sequence[Line]) -> Iterator[Line]:
     """Yield lines, with each block of tool results in the order of the calls that they answer.
 
     In files, ids pair results with calls; in training sets and for judges, the order does.
@@ -343,7 +352,7 @@ def _in_order_of_calls(lines: Sequence[Line]) -> Iterator[Line]:
             yield line
 
 
-def _columns(given: Any, text: str, others: Mapping[str, Any]) -> dict[str, Any]:
+def _build_columns(given: Any, text: str, others: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns that rubrics use as `person` or `task`.
 
     These are the value under this name in the row (an object, or a value called `text`) or, if there is none, all other
@@ -354,31 +363,31 @@ def _columns(given: Any, text: str, others: Mapping[str, Any]) -> dict[str, Any]
     return dict(others) if given is None else {text: given}
 
 
-def _lines(each: Any, place: str, path: Path, number: int) -> Sequence[Line]:
+def _parse_message(each: Any, place: str, path: Path, number: int) -> Sequence[Line]:
     """Return the line of a message, or the two lines of a round."""
     if isinstance(each, dict) and isinstance(each.get("user"), str) and "role" not in each:
-        lines = round_lines(each)
+        lines = build_round_lines(each)
         if len(lines) < 2 and each.get("assistant") is not None:
             raise DataError(path, f"{place} has no chosen reply of the assistant", number)
         return lines
     if not isinstance(each, dict):
         raise DataError(path, f"{place} must be an object with role and content, got {each!r:.60}", number)
-    role = next((each[name] for name in SPEAKERS if each.get(name)), None)
+    role = next((each[name] for name in ROLE_KEYS if each.get(name)), None)
     if not isinstance(role, str):
-        raise DataError(path, f"{place} has no role; give one of {', '.join(SPEAKERS)}", number)
-    calls = _calls(each.get("tool_calls") or each.get("function_call") or [], place, path, number)
-    key = next((name for name in CONTENTS if each.get(name) is not None), None)
-    content = message_text(each[key]) if key else "" if calls else None
+        raise DataError(path, f"{place} has no role; give one of {', '.join(ROLE_KEYS)}", number)
+    calls = _parse_calls(each.get("tool_calls") or each.get("function_call") or [], place, path, number)
+    key = next((name for name in CONTENT_KEYS if each.get(name) is not None), None)
+    content = extract_text(each[key]) if key else "" if calls else None
     if content is None:
-        parts = f"{key} {each[key]!r:.60} is not text" if key else f"has no text; give {' or '.join(CONTENTS)}"
+        parts = f"{key} {each[key]!r:.60} is not text" if key else f"has no text; give {' or '.join(CONTENT_KEYS)}"
         raise DataError(path, f"{place} {parts}", number)
     if role.lower() == "function_call":
-        calls, content = _calls(parse_json(content, path, number), place, path, number), ""
+        calls, content = _parse_calls(parse_json(content, path, number), place, path, number), ""
     call_id = str(each.get("tool_call_id") or "") or None
     reason = each.get("finish_reason")
     return [
         Line(
-            role=role_named(role),
+            role=normalize_role(role),
             content=content,
             finish_reason=reason if isinstance(reason, str) and reason in INCOMPLETE_REASONS else None,
             tool_calls=calls,
@@ -387,7 +396,7 @@ def _lines(each: Any, place: str, path: Path, number: int) -> Sequence[Line]:
     ]
 
 
-def message_text(content: Any) -> str | None:
+def extract_text(content: Any) -> str | None:
     """Return the text of a message's content, which may be a list of text parts; `None` for other content."""
     if not isinstance(content, str | list):
         return None
@@ -400,7 +409,7 @@ def message_text(content: Any) -> str | None:
     return "\n".join(texts) if len(texts) == len(parts) else None
 
 
-def _calls(given: Any, place: str, path: Path, number: int) -> tuple[FunctionCall, ...]:
+def _parse_calls(given: Any, place: str, path: Path, number: int) -> tuple[FunctionCall, ...]:
     """Return a message's tool calls, given in dialoom's, OpenAI's, or inspect_ai's form."""
     found = []
     for each in given if isinstance(given, list) else [given]:
@@ -420,34 +429,34 @@ def _calls(given: Any, place: str, path: Path, number: int) -> tuple[FunctionCal
     return tuple(found)
 
 
-_MODEL_CALLS = ("chat", "generate_content", "text_completion")
+_MODEL_OPERATIONS = ("chat", "generate_content", "text_completion")
 
 
-def _span_rows(path: Path) -> Iterator[Place]:
+def _read_span_rows(path: Path) -> Iterator[NumberedRow]:
     """Yield the longest call of each conversation, because its input contains all earlier messages.
 
     The file is read twice, and only the conversations' ids are kept in memory.
     """
     longest: dict[str, tuple[int, int, int]] = {}
     is_used = False
-    for number, row in raw_rows(path):
-        is_used |= isinstance(row, DataError) or _is_talk(row)
-        for place, span in enumerate(_spans(row, path, number)):
+    for number, row in read_raw_rows(path):
+        is_used |= isinstance(row, DataError) or _has_conversation(row)
+        for place, span in enumerate(_extract_spans(row, path, number)):
             is_used = True
             with suppress(DataError):
-                found = _span_row(span, path, number)
+                found = _parse_span(span, path, number)
                 if (length := len(found["messages"])) >= longest.get(found["id"], (0,))[0]:
                     longest[found["id"]] = (length, number, place)
     if not is_used:
-        names = ", ".join(_MODEL_CALLS)
+        names = ", ".join(_MODEL_OPERATIONS)
         yield 1, DataError(path, f"no span is a model call: none has the gen_ai.operation.name {names}")
     chosen = {(number, place) for _, number, place in longest.values()}
-    for number, row in raw_rows(path):
-        if isinstance(row, DataError) or _is_talk(row):
+    for number, row in read_raw_rows(path):
+        if isinstance(row, DataError) or _has_conversation(row):
             yield number, row
-        for place, span in enumerate(_spans(row, path, number)):
+        for place, span in enumerate(_extract_spans(row, path, number)):
             try:
-                found = _span_row(span, path, number)
+                found = _parse_span(span, path, number)
             except DataError as error:
                 yield number, error
             else:
@@ -455,7 +464,7 @@ def _span_rows(path: Path) -> Iterator[Place]:
                     yield number, found
 
 
-def _spans(row: Mapping[str, Any] | DataError, path: Path, number: int) -> Iterator[Mapping[str, Any]]:
+def _extract_spans(row: Mapping[str, Any] | DataError, path: Path, number: int) -> Iterator[Mapping[str, Any]]:
     """Yield the attributes of each span of a model call in a row, as plain values. An error has the key `broken`."""
     if isinstance(row, DataError):
         return
@@ -463,27 +472,31 @@ def _spans(row: Mapping[str, Any] | DataError, path: Path, number: int) -> Itera
         scopes = [scope for resource in row.get("resourceSpans", []) for scope in resource.get("scopeSpans", [])]
         for span in [each for scope in scopes for each in scope.get("spans", [])] if "resourceSpans" in row else [row]:
             given = span.get("attributes") or {}
-            found = given if isinstance(given, Mapping) else {each["key"]: _otlp(each["value"]) for each in given}
+            found = (
+                given
+                if isinstance(given, Mapping)
+                else {each["key"]: _parse_otlp_value(each["value"]) for each in given}
+            )
             trace = span.get("traceId") or span.get("trace_id") or (span.get("context") or {}).get("trace_id")
-            if found.get("gen_ai.operation.name") in _MODEL_CALLS:
+            if found.get("gen_ai.operation.name") in _MODEL_OPERATIONS:
                 yield {**found, "gen_ai.conversation.id": found.get("gen_ai.conversation.id") or trace}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         yield {"broken": DataError(path, f"not a span of OpenTelemetry: {type(error).__name__}: {error}", number)}
 
 
-def _otlp(value: Any) -> Any:
+def _parse_otlp_value(value: Any) -> Any:
     """Return a value in OTLP's JSON form as a plain value."""
     kind: str
     inner: Any
     kind, inner = next(iter(value.items()), ("stringValue", ""))
     if kind == "arrayValue":
-        return [_otlp(each) for each in inner.get("values", [])]
+        return [_parse_otlp_value(each) for each in inner.get("values", [])]
     if kind == "kvlistValue":
-        return {each["key"]: _otlp(each["value"]) for each in inner.get("values", [])}
+        return {each["key"]: _parse_otlp_value(each["value"]) for each in inner.get("values", [])}
     return int(inner) if kind == "intValue" else inner
 
 
-def _span_row(span: Mapping[str, Any], path: Path, number: int) -> dict[str, Any]:
+def _parse_span(span: Mapping[str, Any], path: Path, number: int) -> dict[str, Any]:
     """Return a span's conversation as a row: the messages sent, and the reply.
 
     Raises:
@@ -514,12 +527,12 @@ def _span_row(span: Mapping[str, Any], path: Path, number: int) -> dict[str, Any
     return {
         "id": str(id_),
         "model": span.get("gen_ai.request.model", ""),
-        "messages": [message for each in messages for message in _of_parts(each, path, number)],
+        "messages": [message for each in messages for message in _convert_parts(each, path, number)],
         "tools": plain("tool.definitions"),
     }
 
 
-def _of_parts(message: Mapping[str, Any], path: Path, number: int) -> Iterator[Mapping[str, Any]]:
+def _convert_parts(message: Mapping[str, Any], path: Path, number: int) -> Iterator[Mapping[str, Any]]:
     """Yield a message in OpenTelemetry's form as chat messages. Each tool result becomes a separate message."""
     texts, calls = list[str](), list[Mapping[str, Any]]()
     given = message.get("parts") or []
@@ -530,7 +543,7 @@ def _of_parts(message: Mapping[str, Any], path: Path, number: int) -> Iterator[M
             case "tool_call":
                 calls.append({**part, "arguments": part.get("arguments") or {}})
             case "tool_call_response":
-                found = _result_text(part.get("response", part.get("result", "")))
+                found = _format_result(part.get("response", part.get("result", "")))
                 yield {"role": "tool", "tool_call_id": part.get("id"), "content": found}
             case "reasoning" | "thinking":
                 continue
@@ -541,7 +554,7 @@ def _of_parts(message: Mapping[str, Any], path: Path, number: int) -> Iterator[M
         yield {**said, "finish_reason": message.get("finish_reason")}
 
 
-def _inspect_rows(path: Path) -> Iterator[Place]:
+def _read_inspect_rows(path: Path) -> Iterator[NumberedRow]:
     """Yield the samples of an inspect_ai log: a zip archive with a JSON file for each sample and epoch."""
     with suppress(ModuleNotFoundError):
         importlib.import_module("zipfile_zstd")  # teaches zipfile the compression of recent logs
@@ -552,14 +565,16 @@ def _inspect_rows(path: Path) -> Iterator[Place]:
         except zipfile.BadZipFile as error:
             raise DataError(path, f"not an inspect_ai log: {error}") from error
         for number, name in enumerate(names, 1):
-            yield number, _archived(archive, name, path, number)
+            yield number, _read_archived_sample(archive, name, path, number)
 
 
-def _archived(archive: zipfile.ZipFile, name: str, path: Path, number: int) -> Mapping[str, Any] | DataError:
+def _read_archived_sample(
+    archive: zipfile.ZipFile, name: str, path: Path, number: int
+) -> Mapping[str, Any] | DataError:
     try:
         if archive.getinfo(name).file_size > MAX_BYTES:
             return DataError(path, f"{name} is larger than {MAX_BYTES:,} bytes", number)
-        return _sample(parse_json(archive.read(name).decode(), path, number), path, number)
+        return _parse_sample(parse_json(archive.read(name).decode(), path, number), path, number)
     except NotImplementedError:
         need = "pip install zipfile-zstd, or give the log in inspect_ai's JSON format"
         return DataError(path, f"{name} is compressed with Zstandard: {need}", number)
@@ -569,7 +584,7 @@ def _archived(archive: zipfile.ZipFile, name: str, path: Path, number: int) -> M
         return error
 
 
-def _sample(sample: Any, path: Path, number: int) -> Mapping[str, Any] | DataError:
+def _parse_sample(sample: Any, path: Path, number: int) -> Mapping[str, Any] | DataError:
     """Return a sample of an inspect_ai log as a row."""
     if not isinstance(sample, dict) or not {"id", "epoch", "messages"} <= sample.keys():
         return DataError(path, "not a sample of inspect_ai, which has id, epoch and messages", number)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from dialoom.graphs import Table, WithJudging
 from dialoom.graphs.transcript import read_labelled_rows
-from dialoom.graphs.transcript_rows import LABEL
+from dialoom.graphs.transcript_rows import LABEL_PREFIX
 from dialoom.grouping import group_pairs
 from dialoom.inputs import DataError, is_sqlite
 from dialoom.runs.configuration.trust import Trust
@@ -149,7 +149,7 @@ def _given_labels(source: Path, is_run: bool, judges: PathLike | None, labels: P
         return read_labels(default_labels_path(source) if labels is None else Path(labels))
     if next(read_labelled_rows(source), None) is None:
         raise DataError(
-            source, f'no row has a label; add labels to the rows under "{LABEL}NAME", or give a labels file'
+            source, f'no row has a label; add labels to the rows under "{LABEL_PREFIX}NAME", or give a labels file'
         )
     return None
 
@@ -179,7 +179,7 @@ def _check_labels(source: Path, run: RunFile) -> None:
         for name, given in row.labels.items():
             for key, label in (given if isinstance(given, Mapping) else {}).items():
                 if (metric := key.partition("/")[0]) not in metrics:
-                    problem = f"{LABEL}{name}: {key!r:.60} names no metric of the judges; they have"
+                    problem = f"{LABEL_PREFIX}{name}: {key!r:.60} names no metric of the judges; they have"
                     raise DataError(source, f"{problem} {', '.join(metrics)}", row.line)
                 try:
                     if label not in (None, ""):
@@ -220,13 +220,15 @@ def _labels_in(source: Path, run: RunFile, judging: str) -> Labels:
                 is_known = item in keys or any(f"{item}/".startswith(f"{each}/") for each in unjudged)
                 if others or not is_known or (labels is not given and len(labels) > 1):
                     single = [metric for metric, items in by_metric.items() if len(items) == 1]
-                    problem = f"{LABEL}{name}: {given!r:.60} does not state which judgement it labels; give an object"
+                    problem = (
+                        f"{LABEL_PREFIX}{name}: {given!r:.60} does not state which judgement it labels; give an object"
+                    )
                     known = ", ".join([*single, *keys, *unjudged])
                     raise DataError(source, f"{problem} with keys from: {known}", row.line)
                 line = lines.setdefault(id_ := f"{row.id}/{item}", row.line)
                 text = "" if label is None else str(label)
                 if text and (known := cells[id_].get(name) or text) != text:
-                    problem = f"{LABEL}{name}: {text!r} for {key!r}, but line {line} has {known!r}"
+                    problem = f"{LABEL_PREFIX}{name}: {text!r} for {key!r}, but line {line} has {known!r}"
                     raise DataError(source, f"{problem} for the same conversation; keep one of them", row.line)
                 cells[id_][name] = text or cells[id_].get(name, "")
     found = [

@@ -41,19 +41,19 @@ from dialoom.roles import UnparsedReplyError
 from . import report, tree
 from .report import EXPORTERS
 from .tree import (
+    MAX_MESSAGE_TOKENS,
     PREFERRED,
     REJECTED,
-    SPOKEN,
     AloeOptions,
     AloeScenario,
     Round,
-    conversation,
-    lines_along,
-    with_verdicts,
+    add_verdicts,
+    build_history,
+    build_lines,
 )
 
 _STAGE_DIRECTION = re.compile(r"\*[^*]*\*")
-_NOTHING = re.compile(r"\W*(?:none|null|nothing(?: yet)?|n/?a|unknown)?\W*", re.IGNORECASE)
+_NO_RESULT = re.compile(r"\W*(?:none|null|nothing(?: yet)?|n/?a|unknown)?\W*", re.IGNORECASE)
 
 
 class TreeState(TypedDict, total=False):
@@ -93,7 +93,7 @@ class InducedPersona(Frozen):
         if isinstance(value, list) and all(isinstance(part, str) for part in value):
             value = " ".join(value)
         text = value.strip() if isinstance(value, str) else value
-        return None if isinstance(value, str) and _NOTHING.fullmatch(value) else text
+        return None if isinstance(value, str) and _NO_RESULT.fullmatch(value) else text
 
 
 class BetterAnswer(Frozen):
@@ -118,13 +118,13 @@ async def user(state: TreeState, scene: Scene) -> Update:
     persona, rounds = scene.scenario.persona(), state["rounds"]
 
     async def write(path: str) -> str:
-        history, lines = conversation(rounds, path), lines_along(rounds, path)
+        history, lines = build_history(rounds, path), build_lines(rounds, path)
         reply = await scene.ask_user("aloe/user", lines, str, history=history, **persona)
-        if not (line := without_directions(reply)):
+        if not (line := strip_stage_directions(reply)):
             raise UnparsedReplyError("aloe/user", reply, "the line is nothing but stage directions")
         return line
 
-    return await _written("said", "user", state["open"], write, scene)
+    return await _request_lines("said", "user", state["open"], write, scene)
 
 
 async def induction(state: TreeState, scene: Scene) -> Update:
@@ -138,33 +138,35 @@ async def induction(state: TreeState, scene: Scene) -> Update:
 
     async def induce(path: str) -> dict[str, str | None]:
         try:
-            reply: InducedPersona = await scene.ask("aloe/induction", history=_history(state, path), **persona)
+            reply: InducedPersona = await scene.ask(
+                "aloe/induction", history=_build_current_history(state, path), **persona
+            )
         except UnparsedReplyError:
             unread.append(path)
             before: Round = next((done for done in state["rounds"] if path and done["path"] == path[:-1]), {})
             return {key: before.get(f"inferred_{key}") for key in ("profile", "personality")}
         return reply.model_dump()
 
-    return {"induced": await _by_path(state["open"], induce), "unread": sorted(unread)}
+    return {"induced": await _run_by_path(state["open"], induce), "unread": sorted(unread)}
 
 
 async def preferred(state: TreeState, scene: Scene) -> Update:
     """Request a reply from a responder that sees the induced persona."""
 
     async def reply(path: str) -> str:
-        history = _history(state, path, "preferred")
+        history = _build_current_history(state, path, "preferred")
         return str(await scene.ask("aloe/preferred", history=history, **state["induced"][path]))
 
-    return await _written("preferred", "preferred", state["open"], reply, scene)
+    return await _request_lines("preferred", "preferred", state["open"], reply, scene)
 
 
 async def rejected(state: TreeState, scene: Scene) -> Update:
     """Request a reply from a responder that sees nothing of the persona."""
 
     async def reply(path: str) -> str:
-        return str(await scene.ask("aloe/rejected", history=_history(state, path, "rejected")))
+        return str(await scene.ask("aloe/rejected", history=_build_current_history(state, path, "rejected")))
 
-    return await _written("rejected", "rejected", state["open"], reply, scene)
+    return await _request_lines("rejected", "rejected", state["open"], reply, scene)
 
 
 async def follow(state: TreeState, scene: Scene) -> Update:
@@ -172,14 +174,14 @@ async def follow(state: TreeState, scene: Scene) -> Update:
 
     In the next round, the conversation continues from one of the two replies, or from both where the tree branches.
     """
-    rounds, both = under_way(state), (PREFERRED, REJECTED)
+    rounds, both = build_current_rounds(state), (PREFERRED, REJECTED)
     for done in rounds:
         is_fork = len(done["path"]) < scene.scenario.branching
         done["followed"] = [*both] if is_fork else [scene.draw(f"follow {done['path']}").choice(both)]
     return {"rounds": rounds, "open": [done["path"] + reply for done in rounds for reply in done["followed"]]}
 
 
-def under_way(state: TreeState) -> list[Round]:
+def build_current_rounds(state: TreeState) -> list[Round]:
     """Return the current round of each open path that has both replies. `followed` is still empty in these rounds."""
     rounds: list[Round] = []
     replies = state.get("preferred", {}).keys() & state.get("rejected", {}).keys()
@@ -203,25 +205,25 @@ def under_way(state: TreeState) -> list[Round]:
         )
     turn = len(written[0]) + 1 if written else None
     found = [Judgement.model_validate(each) for each in state.get("judgements", []) if each["turn"] == turn]
-    return with_verdicts(rounds, found)
+    return add_verdicts(rounds, found)
 
 
-def without_directions(text: str) -> str:
+def strip_stage_directions(text: str) -> str:
     """Return a reply without stage directions (text between asterisks); the result may be empty."""
     return " ".join(_STAGE_DIRECTION.sub(" ", text).split())
 
 
-def _history(state: TreeState, path: str, speaker: str = "assistant") -> list[Utterance]:
+def _build_current_history(state: TreeState, path: str, speaker: str = "assistant") -> list[Utterance]:
     """Return the conversation at a path, ending with the message of the current round."""
-    return [*conversation(state["rounds"], path, speaker), {"speaker": "user", "content": state["said"][path]}]
+    return [*build_history(state["rounds"], path, speaker), {"speaker": "user", "content": state["said"][path]}]
 
 
-async def _by_path(paths: Sequence[str], work: Callable[[str], Awaitable[Any]]) -> dict[str, Any]:
+async def _run_by_path(paths: Sequence[str], work: Callable[[str], Awaitable[Any]]) -> dict[str, Any]:
     """Run the same work for all paths concurrently, and return the results by path."""
     return dict(zip(paths, await asyncio.gather(*map(work, paths)), strict=True))
 
 
-async def _written(
+async def _request_lines(
     channel: str, role: str, paths: Sequence[str], work: Callable[[str], Awaitable[str]], scene: Scene
 ) -> Update:
     """Return a role's line on each path, and the lines that were cut off by the token limit."""
@@ -233,7 +235,7 @@ async def _written(
             broken_off.append((path, role, scene.finish_reason))
         return line
 
-    return {channel: await _by_path(paths, write), **({"broken_off": sorted(broken_off)} if broken_off else {})}
+    return {channel: await _run_by_path(paths, write), **({"broken_off": sorted(broken_off)} if broken_off else {})}
 
 
 class Aloe(
@@ -250,16 +252,16 @@ class Aloe(
         "rejected": 0.7,
         "judge": 0.0,
     }
-    reply_limits = dict.fromkeys(("user", "preferred", "rejected"), SPOKEN)
+    reply_limits = dict.fromkeys(("user", "preferred", "rejected"), MAX_MESSAGE_TOKENS)
     prompts = ("aloe/user", "aloe/induction", "aloe/preferred", "aloe/rejected")
     reply_types = REPLY_TYPES
     options_type = AloeOptions
     formats = EXPORTERS
     scenario_type = AloeScenario
-    judges = (tree.PAIR,)
+    judges = (tree.PAIR_JUDGE,)
     facets = (Facet("persona", splits=True),)
-    outline = staticmethod(report.outline)
-    tables = staticmethod(report.tables)
+    outline = staticmethod(report.build_outline)
+    tables = staticmethod(report.build_tables)
 
     def judges_used(self, options: AloeOptions) -> Sequence[Judge]:
         """Return the judge of pairs, if pairs are verified."""
@@ -302,10 +304,10 @@ class Aloe(
         """Return an outcome with the tree as its details, and the conversation along the first path as its messages."""
         given: Any = state
         rounds = sorted(state.get("rounds", []), key=lambda done: (len(done["path"]), done["path"]))
-        path, going_on = tree.first_path(rounds), [] if failed else under_way(given)
+        path, going_on = tree.find_first_path(rounds), [] if failed else build_current_rounds(given)
         unread = state.get("unread")
         return Outcome(
-            messages=tuple(tree.lines_along(rounds, path)),
+            messages=tuple(tree.build_lines(rounds, path)),
             ended_by="error" if failed else "all_rounds",
             counts={
                 "rounds": len(path),
@@ -327,15 +329,15 @@ class Aloe(
 
     def spoken(self, reply: str) -> str:
         """Return a reply without stage directions, as the other side receives it."""
-        return without_directions(reply)
+        return strip_stage_directions(reply)
 
     def talks(self, scenario: AloeScenario, outcome: Outcome) -> Iterator[Talk]:
         """Yield each reply of the tree with the lines before it, in such a way that the gate checks each line once."""
         facts, rounds = self.facts(scenario), outcome.details["rounds"]
-        along = tree.first_path(rounds)
+        along = tree.find_first_path(rounds)
         for done in rounds:
             path = done["path"]
-            before = [GateLine(line["speaker"], line["content"]) for line in tree.conversation(rounds, path)]
+            before = [GateLine(line["speaker"], line["content"]) for line in tree.build_history(rounds, path)]
             on_first = 2 * len(path) if along.startswith(path) else None
             is_cut = {role: why == "length" for role, why in done.get("broken_off", {}).items()}
             user = GateLine("user", done["user"], on_first, path, is_cut.get("user", False))
@@ -353,7 +355,7 @@ class Aloe(
         # Several verdicts may be equal, so the judgement is found by identity.
         place = next((place for place, each in enumerate(verdicts) if each is judgement), None)
         done = pairs[verdicts.index(judgement) if place is None else place]
-        before = tree.conversation(rounds, done["path"])
+        before = tree.build_history(rounds, done["path"])
         return [
             *(Line(role=line["speaker"], content=line["content"]) for line in before),
             Line(role="user", content=done["user"]),

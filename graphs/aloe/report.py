@@ -19,40 +19,40 @@ from dialoom.graphs.tables.statistics import TRIALS_NOTE
 from dialoom.graphs.training_rows import SystemOptions
 from dialoom.prompts import ChatMessage
 
-from .tree import PAIR, PREFERRED, REPLIES, Round, conversation, first_path, leaves, rounds_of
+from .tree import PAIR_JUDGE, PREFERRED, REPLIES, Round, build_history, find_first_path, find_leaves, judged_rounds
 
 _SENTENCE = re.compile(r"[^\n]+?(?:[.!?]+(?=\s|$)|$|(?=\n))")
 _PRONOUN = re.compile(r"\b(?:he|she|they|his|hers?|him|their|them|himself|herself|themselves)\b|/", re.IGNORECASE)
 
 
-def outline(episode: Episode) -> Outline:
+def build_outline(episode: Episode) -> Outline:
     """Return the whole tree as an outline. Rounds of one path are siblings; each branch of a fork is indented."""
-    rounds = rounds_of(episode.outcome)
-    by_path, shown = {done["path"]: done for done in rounds}, first_path(rounds)
+    rounds = judged_rounds(episode.outcome)
+    by_path, shown = {done["path"]: done for done in rounds}, find_first_path(rounds)
     heading = Span(f"the tree of {episode.outcome.details['persona']['id']}", "heading")
-    return Outline([heading], list(_rounds(by_path, "", shown)))
+    return Outline([heading], list(_outline_rounds(by_path, "", shown)))
 
 
-def sentences(text: str | None) -> list[str]:
+def split_sentences(text: str | None) -> list[str]:
     """Split an induced text into its sentences."""
     return [found.strip() for found in _SENTENCE.findall(text or "") if found.strip()]
 
 
-def _rounds(by_path: Mapping[str, Round], path: str, shown: str) -> Iterator[Outline]:
+def _outline_rounds(by_path: Mapping[str, Round], path: str, shown: str) -> Iterator[Outline]:
     if (done := by_path.get(path)) is None:
         return
-    yield _round(done, by_path.get(path[:-1]) if path else None, shown)
+    yield _outline_round(done, by_path.get(path[:-1]) if path else None, shown)
     if len(done["followed"]) == 1:
-        yield from _rounds(by_path, path + done["followed"][0], shown)
+        yield from _outline_rounds(by_path, path + done["followed"][0], shown)
         return
     for reply in done["followed"]:
         heading = [Span(f"continued from the {REPLIES[reply]} reply", "heading")]
-        parts, is_taken = [*_rounds(by_path, path + reply, shown)], shown.startswith(path + reply)
+        parts, is_taken = [*_outline_rounds(by_path, path + reply, shown)], shown.startswith(path + reply)
         yield Outline(heading, parts, kind="branch", is_taken=is_taken)
 
 
-def _round(done: Round, before: Round | None, path: str) -> Outline:
-    parts = [_induced(key, done, before) for key in ("profile", "personality")]
+def _outline_round(done: Round, before: Round | None, path: str) -> Outline:
+    parts = [_outline_induced(key, done, before) for key in ("profile", "personality")]
     for reply, name in REPLIES.items():
         is_taken = reply in done["followed"]
         spans = [Span(f"{'→' if is_taken else ' '} {name}: ", "note"), Span(done[name], "assistant")]
@@ -63,56 +63,56 @@ def _round(done: Round, before: Round | None, path: str) -> Outline:
     return Outline(line, parts, kind="step", is_taken=path.startswith(done["path"]), where=done["path"])
 
 
-def _induced(key: str, done: Round, before: Round | None) -> Outline:
+def _outline_induced(key: str, done: Round, before: Round | None) -> Outline:
     """Return how many of a round's induced sentences were known before, and a list of the new ones."""
-    known = {_unnamed(sentence) for sentence in sentences(before[f"inferred_{key}"])} if before else set()
-    now = sentences(done[f"inferred_{key}"])
+    known = {_strip_pronouns(sentence) for sentence in split_sentences(before[f"inferred_{key}"])} if before else set()
+    now = split_sentences(done[f"inferred_{key}"])
     line = Outline([Span(f"  {key}: ", "note")])
     if not now:
         line.spans.append(Span("nothing yet", "note"))
-    new = [sentence for sentence in now if _unnamed(sentence) not in known]
+    new = [sentence for sentence in now if _strip_pronouns(sentence) not in known]
     if old := len(now) - len(new):
         line.spans.append(Span(f"{old} known{', new: ' if new else ''}", "note"))
     line.spans += [Span(f"{sentence} ", "new") for sentence in new]
     return line
 
 
-def _unnamed(sentence: str) -> str:
+def _strip_pronouns(sentence: str) -> str:
     """Return a sentence without pronouns, so that sentences differing only in "He/She" and "She" count as equal."""
     return _PRONOUN.sub("", sentence).lower()
 
 
-_FIGURES: Mapping[str, Callable[[Round], int | bool | None]] = {
-    "profile sentences": lambda done: len(sentences(done["inferred_profile"])),
-    "personality sentences": lambda done: len(sentences(done["inferred_personality"])),
+_COLUMNS: Mapping[str, Callable[[Round], int | bool | None]] = {
+    "profile sentences": lambda done: len(split_sentences(done["inferred_profile"])),
+    "personality sentences": lambda done: len(split_sentences(done["inferred_personality"])),
     "preferred followed %": lambda done: done["followed"] == [PREFERRED] if len(done["followed"]) == 1 else None,
     "verified %": lambda done: done["verified"],
 }
 """The columns of a round's row. Each shows the mean of the values that its function returns."""
 
-_PAIRS_COUNT_ONCE = "For shares, the pairs of one tree count as one in the intervals, as they are not independent."
+_INTERVALS_NOTE = "For shares, the pairs of one tree count as one in the intervals, as they are not independent."
 
 
-def tables(episodes: Iterable[Episode]) -> list[Table]:
+def build_tables(episodes: Iterable[Episode]) -> list[Table]:
     """Return the table by round: pairs, induced sentences, followed preferred replies, and verified pairs."""
     tallies: dict[int, dict[str, Tally]] = {}
     pairs, states = Counter[int](), Counter[str]()
-    order, unread, has_trials = _Order(), 0, False
+    order, unread, has_trials = _OrderConsistency(), 0, False
     for episode in episodes:
         unit = episode.facets["persona"], episode.scenario
         has_trials |= episode.repeated is not None
         states["done" if episode.state == "done" else "failed"] += 1
         unread += episode.outcome.counts.get("unread_inductions", 0)
-        for done in rounds_of(episode.outcome):
+        for done in judged_rounds(episode.outcome):
             depth = len(done["path"]) + 1
             pairs[depth] += 1
             order.add(done["named"], *unit)
-            of_depth = tallies.setdefault(depth, {name: Tally(judged=name == "verified %") for name in _FIGURES})
-            for name, figure in _FIGURES.items():
+            of_depth = tallies.setdefault(depth, {name: Tally(judged=name == "verified %") for name in _COLUMNS})
+            for name, figure in _COLUMNS.items():
                 if (value := figure(done)) is not None:
                     of_depth[name].add(value, *unit)
-    table = Table("rounds", "Trees by round", ["round", "pairs", *_FIGURES])
-    table.judged = {"verified %": [f"{PAIR.metric} ({PAIR.target}) by turn"]}
+    table = Table("rounds", "Trees by round", ["round", "pairs", *_COLUMNS])
+    table.judged = {"verified %": [f"{PAIR_JUDGE.metric} ({PAIR_JUDGE.target}) by turn"]}
     for depth, of_depth in sorted(tallies.items()):
         table.rows.append([depth, pairs[depth], *(tally.estimate() for tally in of_depth.values())])
     table.notes = [
@@ -127,18 +127,18 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
         )
     found = [table, *order.tables()] if tallies else []
     for each in found:
-        each.notes += [intervals(), _PAIRS_COUNT_ONCE, *([TRIALS_NOTE] if has_trials else [])]
+        each.notes += [intervals(), _INTERVALS_NOTE, *([TRIALS_NOTE] if has_trials else [])]
     return found
 
 
-class _Order:
+class _OrderConsistency:
     """The pair judge's verdicts in both orders of the replies, which reveal position bias."""
 
     def __init__(self) -> None:
         self._same, self._preferred, self._first = Tally(), Tally(), Tally()
 
     def add(self, named: str | None, persona: str, scenario: str) -> None:
-        """Add the result of a comparison, one of `NAMED`; `None` if there was none or it could not be parsed."""
+        """Add the result of a comparison, one of `PAIR_VERDICTS`; `None` if there was none or it could not be parsed."""
         if named is not None:
             is_same = named in ("preferred", "rejected")
             self._same.add(is_same, persona, scenario)
@@ -162,7 +162,7 @@ KTO_DISTANCE = 64
 """The number of rows with wanted replies that are written between the wanted and the unwanted reply of a round."""
 
 _PAIR_ROLES = ("preferred", "rejected")
-_NOTHING = "None"  # the release's word for an induction without result
+_NO_RESULT = "None"  # the release's word for an induction without result
 
 
 Rows = Iterator[dict[str, Any]]
@@ -179,40 +179,40 @@ class PairOptions(SystemOptions):
     @classmethod
     def _check_range(cls, text: str | None) -> str | None:
         if text is not None:
-            first, last = _bounds(text)
+            first, last = _parse_range(text)
             if not 1 <= first <= last:
                 raise ValueError(f"must be a range of rounds from 1, such as 3-10, got {text!r}")
         return text
 
     def take(self, each: Round) -> bool:
         """Return whether the options select a round of the tree."""
-        first, last = (1, len(each["path"]) + 1) if self.round_range is None else _bounds(self.round_range)
+        first, last = (1, len(each["path"]) + 1) if self.round_range is None else _parse_range(self.round_range)
         return first <= len(each["path"]) + 1 <= last and (each["verified"] is True or not self.verified_only)
 
 
-def _bounds(text: str) -> tuple[int, int]:
+def _parse_range(text: str) -> tuple[int, int]:
     if (match := re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", text, re.ASCII)) is None:
         raise ValueError(f"must be a range of rounds such as 3-10, or one round, got {text!r}")
     return int(match[1]), int(match[2] or match[1])
 
 
-def sft(prompt: Prompt, each: Round) -> Rows:
+def sft_rows(prompt: Prompt, each: Round) -> Rows:
     """Yield the preferred reply as completion, separate from the prompt, so that only the reply is trained on."""
-    yield {"prompt": prompt, "completion": _as_assistant(each["preferred"])}
+    yield {"prompt": prompt, "completion": _build_reply(each["preferred"])}
 
 
-def preference(prompt: Prompt, each: Round) -> Rows:
+def preference_rows(prompt: Prompt, each: Round) -> Rows:
     """Yield the pair with its prompt, for DPO and for reward models."""
-    yield {"prompt": prompt, "chosen": _as_assistant(each["preferred"]), "rejected": _as_assistant(each["rejected"])}
+    yield {"prompt": prompt, "chosen": _build_reply(each["preferred"]), "rejected": _build_reply(each["rejected"])}
 
 
-def kto(prompt: Prompt, each: Round) -> Rows:
-    """Yield both replies of a round with their labels. `apart` later separates them."""
-    yield {"prompt": prompt, "completion": _as_assistant(each["preferred"]), "label": True}
-    yield {"prompt": prompt, "completion": _as_assistant(each["rejected"]), "label": False}
+def kto_rows(prompt: Prompt, each: Round) -> Rows:
+    """Yield both replies of a round with their labels. `delay_rejected` later separates them."""
+    yield {"prompt": prompt, "completion": _build_reply(each["preferred"]), "label": True}
+    yield {"prompt": prompt, "completion": _build_reply(each["rejected"]), "label": False}
 
 
-def apart(rows: Rows) -> Rows:
+def delay_rejected(rows: Rows) -> Rows:
     """Yield each row with a wanted reply immediately, and each row with an unwanted reply some rows later.
 
     Within a batch, KTO also pairs a reply with the prompt of the adjacent row, so adjacent rows must differ in their
@@ -229,11 +229,11 @@ def apart(rows: Rows) -> Rows:
     yield from waiting
 
 
-def release_lines(episode: Episode, *_: Any) -> Rows:
+def release_rows(episode: Episode, *_: Any) -> Rows:
     """Yield a row for each whole conversation: one per leaf of the tree."""
-    rounds, persona = _finished(episode), episode.outcome.details.get("persona", {})
+    rounds, persona = _finished_rounds(episode), episode.outcome.details.get("persona", {})
     by_path = {each["path"]: each for each in rounds}
-    for leaf in leaves(rounds):
+    for leaf in find_leaves(rounds):
         yield {
             "profile": persona["profile"],
             "personality": persona["personality"],
@@ -245,35 +245,35 @@ def release_lines(episode: Episode, *_: Any) -> Rows:
                     # docs/training-sets.md has a patch for it.
                     "assistant": {name: each[name] for name in REPLIES.values()},
                     "chosen": REPLIES[step],
-                    "inferred_profile": each["inferred_profile"] or _NOTHING,
-                    "inferred_personality": each["inferred_personality"] or _NOTHING,
+                    "inferred_profile": each["inferred_profile"] or _NO_RESULT,
+                    "inferred_personality": each["inferred_personality"] or _NO_RESULT,
                 }
                 for each, step in ((by_path[leaf[:depth]], step) for depth, step in enumerate(leaf))
             ],
         }
 
 
-def tree_lines(episode: Episode, *_: Any) -> Rows:
+def tree_rows(episode: Episode, *_: Any) -> Rows:
     """Yield the tree in the form in which the run stores it."""
-    if rounds := _finished(episode):
+    if rounds := _finished_rounds(episode):
         yield {"id": episode.scenario, "persona": episode.outcome.details["persona"], "rounds": rounds}
 
 
-def _pairs(episode: Episode, *_: Any, options: PairOptions, rows: Callable[[Prompt, Round], Rows]) -> Rows:
+def _pair_rows(episode: Episode, *_: Any, options: PairOptions, rows: Callable[[Prompt, Round], Rows]) -> Rows:
     """Yield the rows of each selected round, in order."""
-    rounds = _finished(episode)
+    rounds = _finished_rounds(episode)
     for each in filter(options.take, rounds):
-        lines = conversation(rounds, each["path"])
+        lines = build_history(rounds, each["path"])
         prompt: Prompt = [{"role": line["speaker"], "content": line["content"]} for line in lines]
         yield from rows(options.apply([*prompt, {"role": "user", "content": each["user"]}]), each)
 
 
-def _finished(episode: Episode) -> list[Round]:
+def _finished_rounds(episode: Episode) -> list[Round]:
     """Return the rounds of a tree; an empty list if the tree failed."""
-    return rounds_of(episode.outcome) if episode.state == "done" else []
+    return judged_rounds(episode.outcome) if episode.state == "done" else []
 
 
-def _as_assistant(reply: str) -> Prompt:
+def _build_reply(reply: str) -> Prompt:
     return [{"role": "assistant", "content": reply}]
 
 
@@ -282,35 +282,35 @@ EXPORTERS: Mapping[str, Exporter] = {
         "rows in the form of the ALOE release, one per conversation from the first round to a leaf; the release's "
         "dpo.py needs a patch of one line (docs/training-sets.md); TRL reads the formats dpo and sft unchanged",
         "lines",
-        release_lines,
+        release_rows,
     ),
     "sft": Exporter(
         "TRL prompt-completion: the preferred reply after the actual conversation",
         "lines",
-        partial(_pairs, rows=sft),
+        partial(_pair_rows, rows=sft_rows),
         PairOptions,
     ),
     "dpo": Exporter(
         "TRL preference: prompt, chosen, rejected",
         "lines",
-        partial(_pairs, rows=preference),
+        partial(_pair_rows, rows=preference_rows),
         PairOptions,
         pair_roles=_PAIR_ROLES,
     ),
     "kto": Exporter(
         "TRL unpaired preference: prompt, completion, label",
         "lines",
-        partial(_pairs, rows=kto),
+        partial(_pair_rows, rows=kto_rows),
         PairOptions,
-        apart,
+        delay_rejected,
         pair_roles=_PAIR_ROLES,
     ),
     "reward": Exporter(
         "TRL preference, for a reward model: prompt, chosen, rejected",
         "lines",
-        partial(_pairs, rows=preference),
+        partial(_pair_rows, rows=preference_rows),
         PairOptions,
         pair_roles=_PAIR_ROLES,
     ),
-    "tree": Exporter("a row per persona with its whole tree", "lines", tree_lines),
+    "tree": Exporter("a row per persona with its whole tree", "lines", tree_rows),
 }

@@ -19,12 +19,12 @@ from dialoom.graphs.outcome import index_by_subject
 from dialoom.personas.pools import Persona, combine, load_seeds, read_personas
 from dialoom.prompts import Utterance
 
-SPOKEN = 300
+MAX_MESSAGE_TOKENS = 300
 """Maximum number of tokens of a user's or an assistant's message, as in the release.
 
 Structured replies have no limit.
 """
-_SAMPLES = 20
+_SAMPLE_PERSONAS = 20
 
 
 class PersonaOptions(RecipeOptions):
@@ -44,7 +44,7 @@ class PersonaOptions(RecipeOptions):
         """
         if self.personas is not None:
             return read_personas(self.personas)
-        return list(combine(load_seeds("profile"), load_seeds("personality"), _SAMPLES, seed=0))
+        return list(combine(load_seeds("profile"), load_seeds("personality"), _SAMPLE_PERSONAS, seed=0))
 
 
 class AloeOptions(PersonaOptions):
@@ -119,7 +119,7 @@ REPLIES = {PREFERRED: "preferred", REJECTED: "rejected"}
 
 Round = dict[str, Any]
 
-NAMED = {
+PAIR_VERDICTS = {
     "preferred": "the two orders agree on the preferred reply",
     "rejected": "the two orders agree on the rejected reply",
     "first": "the two orders disagree: each names the first reply",
@@ -128,10 +128,10 @@ NAMED = {
 """The possible results of a judge that reads both replies in both orders, each with the text that begins the
 judgement's explanation.
 """
-_EXPLANATION = re.compile(rf"(?:after [pr]+: )?(?:({'|'.join(NAMED.values())}):)?")
+_EXPLANATION = re.compile(rf"(?:after [pr]+: )?(?:({'|'.join(PAIR_VERDICTS.values())}):)?")
 
 
-def lines_along(rounds: Sequence[Round], path: str) -> list[Line]:
+def build_lines(rounds: Sequence[Round], path: str) -> list[Line]:
     """Return the lines before the round at a path, with their finish reasons."""
     by_path = {done["path"]: done for done in rounds}
     return [
@@ -141,13 +141,13 @@ def lines_along(rounds: Sequence[Round], path: str) -> list[Line]:
     ]
 
 
-def conversation(rounds: Sequence[Round], path: str, speaker: str = "assistant") -> list[Utterance]:
+def build_history(rounds: Sequence[Round], path: str, speaker: str = "assistant") -> list[Utterance]:
     """Return the lines before a round in the form that prompts take, with `speaker` as the name of the other side."""
     roles = {"user": "user", "assistant": speaker}
-    return [{"speaker": roles[line.role], "content": line.content} for line in lines_along(rounds, path)]
+    return [{"speaker": roles[line.role], "content": line.content} for line in build_lines(rounds, path)]
 
 
-def first_path(rounds: Iterable[Round]) -> str:
+def find_first_path(rounds: Iterable[Round]) -> str:
     """Return the path that takes the preferred reply at each fork, up to the last finished round."""
     by_path = {done["path"]: done for done in rounds}
     path = ""
@@ -156,7 +156,7 @@ def first_path(rounds: Iterable[Round]) -> str:
     return path
 
 
-def leaves(rounds: Sequence[Round]) -> list[str]:
+def find_leaves(rounds: Sequence[Round]) -> list[str]:
     """Return the paths of all complete conversations, including the last reply.
 
     At a fork, the preferred branch comes first.
@@ -165,7 +165,7 @@ def leaves(rounds: Sequence[Round]) -> list[str]:
     return sorted({done["path"] + step for done in rounds for step in done["followed"]} - paths)
 
 
-def _pairs(scenario: AloeScenario, outcome: Outcome) -> Iterator[Case]:
+def _build_cases(scenario: AloeScenario, outcome: Outcome) -> Iterator[Case]:
     """Yield the two replies of each round as cases, with the persona and the lines before them."""
     rounds = outcome.details["rounds"]
     for done in rounds:
@@ -174,7 +174,7 @@ def _pairs(scenario: AloeScenario, outcome: Outcome) -> Iterator[Case]:
             len(path) + 1,
             lambda done=done: {  # type: ignore[misc]
                 **scenario.persona(),
-                "history": conversation(rounds, done["path"]),
+                "history": build_history(rounds, done["path"]),
                 "message": done["user"],
                 "first": done["preferred"],
                 "second": done["rejected"],
@@ -183,52 +183,52 @@ def _pairs(scenario: AloeScenario, outcome: Outcome) -> Iterator[Case]:
         )
 
 
-def _better(there: Any, back: Any) -> tuple[bool, str]:
+def _combine_verdicts(there: Any, back: Any) -> tuple[bool, str]:
     """Return whether the judge chose the preferred reply in both orders, and an explanation.
 
     In `there` the preferred reply is shown first; in `back` it is shown second.
     """
     named = there.better if there.better == back.better else ("preferred" if there.better == "first" else "rejected")
-    return named == "preferred", f"{NAMED[named]}: {there.explanation} / {back.explanation}"
+    return named == "preferred", f"{PAIR_VERDICTS[named]}: {there.explanation} / {back.explanation}"
 
 
-def _placed(judgement: Judgement) -> bool | None:
+def _chose_same_position(judgement: Judgement) -> bool | None:
     """Return whether a judge of pairs chose the same position in both orders; `None` if that is unknown."""
     match = _EXPLANATION.match(judgement.explanation)
-    return match[1] in (NAMED["first"], NAMED["second"]) if match and match[1] else None
+    return match[1] in (PAIR_VERDICTS["first"], PAIR_VERDICTS["second"]) if match and match[1] else None
 
 
-PAIR = Judge(
+PAIR_JUDGE = Judge(
     "pair",
     prompt="aloe/judge-pair",
     target="preferred",
     node="verify",
-    cases=_pairs,
+    cases=_build_cases,
     both_orders=("first", "second"),
-    read=_better,
-    placed=_placed,
+    read=_combine_verdicts,
+    placed=_chose_same_position,
 )
 """The judge that decides whether the preferred reply is better, regardless of the order."""
 
 
-def with_verdicts(rounds: Iterable[Round], judgements: Iterable[Judgement]) -> list[Round]:
+def add_verdicts(rounds: Iterable[Round], judgements: Iterable[Judgement]) -> list[Round]:
     """Return rounds with the verdicts of the judge of pairs.
 
     Args:
         rounds: The rounds.
-        judgements: Judgements of `PAIR`; a round without one gets `None`.
+        judgements: Judgements of `PAIR_JUDGE`; a round without one gets `None`.
     """
-    words = {text: name for name, text in NAMED.items()}
+    words = {text: name for name, text in PAIR_VERDICTS.items()}
     found, seen, made = index_by_subject(judgements), Counter[int](), list[Round]()
     for done in rounds:  # the judge compares them in this order
         seen[turn := len(done["path"]) + 1] += 1
-        each = found.get((PAIR.metric, PAIR.target, turn, seen[turn]))
+        each = found.get((PAIR_JUDGE.metric, PAIR_JUDGE.target, turn, seen[turn]))
         match = None if each is None else _EXPLANATION.match(each.explanation)
         named = words.get(match[1]) if match else None
         made.append({**done, "verified": None if each is None else each.score, "named": named})
     return made
 
 
-def rounds_of(outcome: Outcome) -> list[Round]:
+def judged_rounds(outcome: Outcome) -> list[Round]:
     """Return the rounds of an outcome, with the verdicts of its judgements."""
-    return with_verdicts(outcome.details.get("rounds", []), outcome.judgements)
+    return add_verdicts(outcome.details.get("rounds", []), outcome.judgements)

@@ -39,12 +39,21 @@ from dialoom.personas.apollo.source import (
 
 from . import nodes, report
 from .exports import EXPORTERS
-from .loop import LABELS, calls_of, flags_of, label_of, outputs_of, turns_of
+from .loop import LABELS, collect_calls, find_flags, label_error, message_turns, parse_outputs
 from .nodes import AgentState
-from .scenario import COUNTERS, NAMES, ApolloCase, ApolloOptions, ApolloPerson, ApolloScenario, ApolloSetting, Framework
+from .scenario import (
+    TOKEN_COUNTERS,
+    TOKENIZER_NAMES,
+    ApolloCase,
+    ApolloOptions,
+    ApolloPerson,
+    ApolloScenario,
+    ApolloSetting,
+    Framework,
+)
 
 
-def samples(options: ApolloOptions, note: Callable[[str], None]) -> Iterator[ApolloScenario]:
+def plan_samples(options: ApolloOptions, note: Callable[[str], None]) -> Iterator[ApolloScenario]:
     """Yield samples by pair, then by length (or number of sessions and position), evolving preferences, and framework.
 
     Raises:
@@ -63,9 +72,9 @@ def samples(options: ApolloOptions, note: Callable[[str], None]) -> Iterator[Apo
         )
         for id_ in users
     }
-    settings = [Shared(_setting(options, source.meta, framework)) for framework in options.framework]
+    settings = [Shared(_build_setting(options, source.meta, framework)) for framework in options.framework]
     asking = {pair.user for pair in pairs}
-    note(f"{len(pairs)} pairs of {len(asking)} users; tokens are counted by {NAMES[options.tokenizer]}")
+    note(f"{len(pairs)} pairs of {len(asking)} users; tokens are counted by {TOKENIZER_NAMES[options.tokenizer]}")
     if silent := [user for user in users if user not in asking]:
         note(f"no pairs of {', '.join(silent)}")
     borrowed = 0
@@ -74,7 +83,7 @@ def samples(options: ApolloOptions, note: Callable[[str], None]) -> Iterator[Apo
         nonlocal borrowed
         for pair in pairs:
             who, cases = people[pair.user], dict[bool, Shared[ApolloCase]]()
-            for length, made in _histories(options, source, pair):
+            for length, made in _build_histories(options, source, pair):
                 borrowed += bool(made.borrowed)
                 stating = tuple(made.sessions[place - 1] for place in (*made.earlier, made.place))
                 case = cases.setdefault(
@@ -94,7 +103,9 @@ def samples(options: ApolloOptions, note: Callable[[str], None]) -> Iterator[Apo
         note(f"in {borrowed:,} samples, some of the eight tools are not called in any session of the history")
 
 
-def _histories(options: ApolloOptions, source: ApolloSource, pair: ApolloPair) -> Iterator[tuple[int, ApolloHistory]]:
+def _build_histories(
+    options: ApolloOptions, source: ApolloSource, pair: ApolloPair
+) -> Iterator[tuple[int, ApolloHistory]]:
     """Yield each history after its requested length in tokens, which is 0 if a number of sessions was requested."""
     sizes: list[dict[str, int | None]] = [{"length": length} for length in options.lengths()]
     sizes += [
@@ -102,16 +113,16 @@ def _histories(options: ApolloOptions, source: ApolloSource, pair: ApolloPair) -
         for sessions in options.history_sessions
         for place in options.places(sessions)
     ]
-    for size, evolving in product(sizes, _EVOLVING[options.evolving]):
+    for size, evolving in product(sizes, _EVOLVING_VALUES[options.evolving]):
         length, setting = size.get("length") or 0, "length" if "length" in size else "history_sessions"
         try:
-            made = build_history(source, pair, counter=COUNTERS[options.tokenizer], evolving=evolving, **size)
+            made = build_history(source, pair, counter=TOKEN_COUNTERS[options.tokenizer], evolving=evolving, **size)
         except HistoryError as error:
             raise RecipeError(f"{setting}: {error}", setting=setting) from error
         yield length, made
 
 
-def _setting(options: ApolloOptions, meta: ApolloMeta, framework: Framework) -> ApolloSetting:
+def _build_setting(options: ApolloOptions, meta: ApolloMeta, framework: Framework) -> ApolloSetting:
     """Return the settings of a framework.
 
     Settings that the framework does not use are empty, so that they do not change a sample's id.
@@ -119,7 +130,7 @@ def _setting(options: ApolloOptions, meta: ApolloMeta, framework: Framework) -> 
     return ApolloSetting(
         framework=framework,
         protocol=options.protocol,
-        counter=NAMES[options.tokenizer],
+        counter=TOKENIZER_NAMES[options.tokenizer],
         turn_limit=options.turn_limit,
         reflections=options.reflections if framework == "reflexion" else 0,
         embedder=options.embedder if framework == "rag" else "",
@@ -128,10 +139,10 @@ def _setting(options: ApolloOptions, meta: ApolloMeta, framework: Framework) -> 
     )
 
 
-_EVOLVING = {"no": (False,), "yes": (True,), "both": (False, True)}
+_EVOLVING_VALUES = {"no": (False,), "yes": (True,), "both": (False, True)}
 
 
-def _asked_about(scenario: ApolloScenario) -> dict[str, Any]:
+def _build_judge_inputs(scenario: ApolloScenario) -> dict[str, Any]:
     return {name: scenario.described()[name] for name in ("request", "preference", "gold")}
 
 
@@ -158,7 +169,9 @@ class Apollo(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, Wit
             node="label",
             when=lambda _, outcome: not outcome.details["scores"]["accuracy"],  # only failed samples have an error
             cases=lambda scenario, outcome: [
-                Case(None, {**_asked_about(scenario), "transcript": nodes.last_attempt(scenario, outcome)})
+                Case(
+                    None, {**_build_judge_inputs(scenario), "transcript": nodes.format_last_attempt(scenario, outcome)}
+                )
             ],
             read=lambda reply: (reply.label, reply.explanation),
         ),
@@ -169,8 +182,8 @@ class Apollo(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, Wit
     )
     facets = (Facet("user", splits=True), Facet("pair", unit="pairs"))
     evaluated = "assistant"
-    report_tables = staticmethod(report.report_tables)
-    charts = staticmethod(report.charts)
+    report_tables = staticmethod(report.build_tables)
+    charts = staticmethod(report.build_charts)
 
     def embeds(self, options: ApolloOptions) -> bool:
         """Return whether any sample uses rag."""
@@ -194,7 +207,7 @@ class Apollo(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, Wit
         """
         if self.embeds(options):
             find_local_embedder(options.embedder)
-        return samples(options, note)
+        return plan_samples(options, note)
 
     def graph(self, options: ApolloOptions) -> Graph:
         """Return the graph: preparation, then agent and tools in turn, then scores; reflexion adds further attempts."""
@@ -222,10 +235,10 @@ class Apollo(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, Wit
     def outcome(self, scenario: ApolloScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
         """Return the outcome, with the agent's calls and their scores."""
         given: Any = state
-        is_native, attempts = given["is_native"], nodes.attempts_of(given)
-        turns, outputs = turns_of(attempts[-1], is_native), outputs_of(attempts[-1])
-        pair, calls = scenario.pair, calls_of(turns)
-        flags = flags_of(turns, outputs, given.get("unread", ()))
+        is_native, attempts = given["is_native"], nodes.split_attempts(given)
+        turns, outputs = message_turns(attempts[-1], is_native), parse_outputs(attempts[-1])
+        pair, calls = scenario.pair, collect_calls(turns)
+        flags = find_flags(turns, outputs, given.get("unread", ()))
         details: dict[str, Any] = {
             "request": pair.query,
             "tools": list(scenario.case.value.tools),
@@ -234,11 +247,11 @@ class Apollo(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, Wit
             "outputs": outputs,
             "protocol": "native" if is_native else "text",
             "flags": flags,
-            "error": label_of(pair.flow, pair.gold, calls, "asked" in flags),
-            "scores": nodes.scores_of(scenario, attempts[-1], is_native)._asdict(),
+            "error": label_error(pair.flow, pair.gold, calls, "asked" in flags),
+            "scores": nodes.compute_scores(scenario, attempts[-1], is_native)._asdict(),
         }
         if earlier := attempts[:-1]:
-            details["attempts"] = [calls_of(turns_of(messages, is_native)) for messages in earlier]
+            details["attempts"] = [collect_calls(message_turns(messages, is_native)) for messages in earlier]
         if "notes" in state:
             details["notes"] = state["notes"]
         if state.get("unread"):
@@ -246,16 +259,16 @@ class Apollo(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, Wit
         if "retrieved" in state:
             details |= {"retrieved": state["retrieved"], "hit": scenario.place in state["retrieved"]}
         return Outcome(
-            messages=tuple(nodes.shown_lines(scenario, given)),
-            ended_by="error" if failed else nodes.ended_by(given),
+            messages=tuple(nodes.build_lines(scenario, given)),
+            ended_by="error" if failed else nodes.find_end_reason(given),
             counts={"turns": len(turns), "calls": len(calls), "attempts": len(attempts)},
             details=details,
         )
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """Return the number of the agent's turns and calls."""
-        turns = turns_of(state.get("messages", []), state.get("is_native", False))
-        return {"turn": len(turns), "call": len(calls_of(turns))}
+        turns = message_turns(state.get("messages", []), state.get("is_native", False))
+        return {"turn": len(turns), "call": len(collect_calls(turns))}
 
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:
         """Return all lines of a sample. They contain no scores."""
@@ -263,7 +276,7 @@ class Apollo(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, Wit
 
     def judged_about(self, scenario: ApolloScenario, judgement: Judgement) -> Mapping[str, Any]:
         """Return the judge's other inputs: the request, the preference and the gold calls."""
-        return _asked_about(scenario)
+        return _build_judge_inputs(scenario)
 
     def talks(self, scenario: ApolloScenario, outcome: Outcome) -> Iterable[Talk]:
         """Return no conversations: only the agent speaks, and its calls are not a conversation."""

@@ -18,7 +18,7 @@ from dialoom.personas.apollo.calls import json_text
 from dialoom.personas.apollo.scores import FINISH, format_call, format_responses
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
 
-from .nodes import ASSISTANT, agent_inputs, calling_inputs, world_of
+from .nodes import ASSISTANT, build_agent_inputs, build_calling_inputs, load_world
 from .scenario import ApolloScenario
 
 Rows = Iterator[dict[str, Any]]
@@ -68,7 +68,7 @@ def grpo_rows(
     Objects that differ between rows are JSON text. A step expects one call, except the last one: there the agent should
     say that it has finished.
     """
-    messages, gold = options.apply(right_dialogue(episode, scenario, prompts)), scenario.pair.calls()
+    messages, gold = options.apply(build_gold_dialogue(episode, scenario, prompts)), scenario.pair.calls()
     start = len(messages) - (2 * len(gold) + 1)  # each call with its output, and the final message
     is_step = options.rows == "step"
     for step in range(len(gold) + 1 if is_step else 1):
@@ -91,7 +91,7 @@ def sft_rows(
     episode: Episode, scenario: ApolloScenario, prompts: PromptLibrary, _: Any, *, options: RolloutOptions
 ) -> Rows:
     """Yield the gold dialogue as one row of `messages`, or as rows in TRL's prompt-completion form, one per turn."""
-    messages = options.apply(right_dialogue(episode, scenario, prompts))
+    messages = options.apply(build_gold_dialogue(episode, scenario, prompts))
     if options.rows == "episode":
         yield {"messages": messages, **scenario.facets()}
         return
@@ -99,12 +99,12 @@ def sft_rows(
         yield {"prompt": messages[:at], "completion": [messages[at]], **scenario.facets(), "step": step}
 
 
-def right_dialogue(episode: Episode, scenario: ApolloScenario, prompts: PromptLibrary) -> list[ChatMessage]:
+def build_gold_dialogue(episode: Episode, scenario: ApolloScenario, prompts: PromptLibrary) -> list[ChatMessage]:
     """Return a sample's dialogue, including the system message, in which the gold calls are made one by one.
 
     The agent gets the same notes or retrieved sessions as in the sample's first attempt.
     """
-    world, tools = world_of(scenario), scenario.case.value.tools
+    world, tools = load_world(scenario), scenario.case.value.tools
     lines: list[Utterance] = []
     for call in scenario.pair.calls():
         output = format_responses([json_text(execute(world, call, tools))])
@@ -113,8 +113,8 @@ def right_dialogue(episode: Episode, scenario: ApolloScenario, prompts: PromptLi
     start = {"framework": scenario.played.framework, "is_native": False, "messages": [], "began": [0]}
     details = episode.outcome.details
     state: Any = start | {name: details[name] for name in ("notes", "retrieved") if name in details}
-    calling = prompts["apollo/calling"].render(calling_inputs(scenario))[0]["content"]
-    return prompts["apollo/agent"].render({**agent_inputs(scenario, state, calling), "history": lines})
+    calling = prompts["apollo/calling"].render(build_calling_inputs(scenario))[0]["content"]
+    return prompts["apollo/agent"].render({**build_agent_inputs(scenario, state, calling), "history": lines})
 
 
 EXPORTERS: Mapping[str, Exporter] = {

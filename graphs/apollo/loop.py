@@ -42,7 +42,7 @@ FLAGS: Mapping[str, str] = {
 _QUESTION = re.compile(r"\?(?=\W*(?:\s|$))")
 
 
-def turn_of(message: BaseMessage, is_native: bool) -> AgentTurn:
+def message_turn(message: BaseMessage, is_native: bool) -> AgentTurn:
     """Return a message of the agent as a turn.
 
     Args:
@@ -53,12 +53,12 @@ def turn_of(message: BaseMessage, is_native: bool) -> AgentTurn:
     return AgentTurn(text.strip(), message_calls(message)) if is_native else parse_turn(text)
 
 
-def turns_of(messages: Sequence[BaseMessage], is_native: bool) -> list[AgentTurn]:
+def message_turns(messages: Sequence[BaseMessage], is_native: bool) -> list[AgentTurn]:
     """Return the agent's turns in a list of messages."""
-    return [turn_of(message, is_native) for message in messages if isinstance(message, AIMessage)]
+    return [message_turn(message, is_native) for message in messages if isinstance(message, AIMessage)]
 
 
-def ending(turns: Sequence[AgentTurn], limit: int) -> str | None:
+def find_ending(turns: Sequence[AgentTurn], limit: int) -> str | None:
     """Return the reason why the loop ends after these turns, of which `limit` are allowed; `None` if it goes on."""
     if turns and turns[-1].finishes:
         return FINISHED
@@ -67,12 +67,12 @@ def ending(turns: Sequence[AgentTurn], limit: int) -> str | None:
     return OUT_OF_TURNS if len(turns) >= limit else None
 
 
-def calls_of(turns: Sequence[AgentTurn]) -> list[dict[str, Any]]:
+def collect_calls(turns: Sequence[AgentTurn]) -> list[dict[str, Any]]:
     """Return all calls of all turns, in order."""
     return [{"name": call["name"], "arguments": call["arguments"]} for turn in turns for call in turn.calls]
 
 
-def flags_of(turns: Sequence[AgentTurn], outputs: Sequence[Any], unread: Sequence[int] = ()) -> list[str]:
+def find_flags(turns: Sequence[AgentTurn], outputs: Sequence[Any], unread: Sequence[int] = ()) -> list[str]:
     """Return the names in `FLAGS` of a sample's unusual behaviour.
 
     Args:
@@ -92,27 +92,27 @@ def flags_of(turns: Sequence[AgentTurn], outputs: Sequence[Any], unread: Sequenc
     return [flag for flag in FLAGS if found[flag]]
 
 
-def outputs_of(messages: Sequence[BaseMessage]) -> list[Any]:
+def parse_outputs(messages: Sequence[BaseMessage]) -> list[Any]:
     """Return the tools' results, in order."""
-    return [_output(message) for message in messages if isinstance(message, ToolMessage)]
+    return [_parse_output(message) for message in messages if isinstance(message, ToolMessage)]
 
 
-def read_lines(messages: Sequence[BaseMessage], is_native: bool) -> list[Line]:
+def describe_messages(messages: Sequence[BaseMessage], is_native: bool) -> list[Line]:
     """Return an agent's turns and its tools' results as lines of readable text."""
-    return [_read_line(message, is_native) for message in messages]
+    return [_describe_message(message, is_native) for message in messages]
 
 
-def _read_line(message: BaseMessage, is_native: bool) -> Line:
+def _describe_message(message: BaseMessage, is_native: bool) -> Line:
     if isinstance(message, ToolMessage):
-        return Line(role="tool", content=output_line(_output(message)))
+        return Line(role="tool", content=describe_output(_parse_output(message)))
     if not isinstance(message, AIMessage):
         return Line(role="user", content=str(message.content))
-    turn, why = turn_of(message, is_native), message.additional_kwargs.get("finish_reason")
+    turn, why = message_turn(message, is_native), message.additional_kwargs.get("finish_reason")
     words = [turn.words] if turn.words or not turn.calls else []
-    return Line(role="assistant", content="\n".join([*words, *map(call_line, turn.calls)]), finish_reason=why)
+    return Line(role="assistant", content="\n".join([*words, *map(describe_call, turn.calls)]), finish_reason=why)
 
 
-def call_line(call: Mapping[str, Any]) -> str:
+def describe_call(call: Mapping[str, Any]) -> str:
     """Return a call as one line: `book_flight(flight_id="FL381", cabin="economy")`."""
     try:
         given = ", ".join(f"{name}={format_value(value)}" for name, value in parse_arguments(call).items())
@@ -121,20 +121,24 @@ def call_line(call: Mapping[str, Any]) -> str:
     return f"{call['name'] or '?'}({given})"
 
 
-def output_line(output: Any) -> str:
+def describe_output(output: Any) -> str:
     """Return a tool's result as text: an object on one line, rows on one line each."""
     if isinstance(output, list):
-        return "\n".join([f"{len(output)} row{'' if len(output) == 1 else 's'}", *map(output_line, output)])
-    pairs = [f"{name} {plain(value)}" for name, value in output.items()] if isinstance(output, dict) else [str(output)]
+        return "\n".join([f"{len(output)} row{'' if len(output) == 1 else 's'}", *map(describe_output, output)])
+    pairs = (
+        [f"{name} {to_plain_text(value)}" for name, value in output.items()]
+        if isinstance(output, dict)
+        else [str(output)]
+    )
     return ", ".join(pairs)
 
 
-def plain(value: Any) -> str:
-    """Return a value as `call_line` shows it, but without quotes."""
+def to_plain_text(value: Any) -> str:
+    """Return a value as `describe_call` shows it, but without quotes."""
     return value if isinstance(value, str) else format_value(value)
 
 
-def gold_refusal(world: World, pair: ApolloPair) -> str | None:
+def find_gold_problem(world: World, pair: ApolloPair) -> str | None:
     """Return the reason why a pair's gold calls, made one by one by an agent, do not score 1; `None` if they do.
 
     A pair is kept only if its gold calls score 1 (section 3 of the protocol, check (f)).
@@ -146,18 +150,22 @@ def gold_refusal(world: World, pair: ApolloPair) -> str | None:
     turns: list[AgentTurn] = []
     outputs: list[Any] = []
     for line in (*map(format_call, pair.calls()), FINISH):
-        if ended := ending(turns, TURN_LIMIT):
+        if ended := find_ending(turns, TURN_LIMIT):
             return f"not played: the loop ends ({ended}) after {len(turns)} of {len(pair.gold)} calls"
         turns.append(parse_turn(line))
         outputs += [execute(world, call, pair.tools) for call in turns[-1].calls]
-    scores, ended, flags = compare(calls_of(turns), pair.calls()), ending(turns, TURN_LIMIT), flags_of(turns, outputs)
+    scores, ended, flags = (
+        compare(collect_calls(turns), pair.calls()),
+        find_ending(turns, TURN_LIMIT),
+        find_flags(turns, outputs),
+    )
     if ended == FINISHED and scores.accuracy and scores.f1 == 1 and not flags:
         return None
     odd = next((output for output in outputs if isinstance(output, dict) and "error" in output), outputs[-1])
     return f"not played: the loop ends ({ended}) with F1 {scores.f1:.2f} and {', '.join(flags) or 'no flags'}: {odd}"
 
 
-def _output(message: ToolMessage) -> Any:
+def _parse_output(message: ToolMessage) -> Any:
     """Return a tool's result parsed from JSON, or as text if an agent's own loop returned something other than JSON."""
     try:
         return json.loads(str(message.content))
@@ -174,11 +182,11 @@ LABELS: Mapping[str, str] = {
 }
 """The labels with their meanings. The first label that applies is used."""
 
-_OF_PREFERENCES = ("preference", "output")
+_PREFERENCE_PROVENANCES = ("preference", "output")
 """The kinds of arguments that depend on a preference, directly or through a row of a tool's result."""
 
 
-def label_of(flow: str, gold: Sequence[GoldCall], made: Sequence[Mapping[str, Any]], asked: bool) -> str | None:
+def label_error(flow: str, gold: Sequence[GoldCall], made: Sequence[Mapping[str, Any]], asked: bool) -> str | None:
     """Return the error label of a sample from its calls; `None` if they are the gold calls.
 
     Args:
@@ -193,7 +201,7 @@ def label_of(flow: str, gold: Sequence[GoldCall], made: Sequence[Mapping[str, An
         return None
     if asked or not made:
         return UNAWARE if asked else UNHELPFUL
-    return _label_of_call(flow, place, *pairs[place]) if place < len(pairs) else TOOL_RELATED
+    return _label_call(flow, place, *pairs[place]) if place < len(pairs) else TOOL_RELATED
 
 
 def kappa(pairs: Sequence[tuple[Any, Any]]) -> float | None:
@@ -206,7 +214,7 @@ def kappa(pairs: Sequence[tuple[Any, Any]]) -> float | None:
     return (observed - chance) / (1 - chance) if chance < 1 else None
 
 
-def _label_of_call(flow: str, place: int, right: GoldCall, call: Mapping[str, Any]) -> str:
+def _label_call(flow: str, place: int, right: GoldCall, call: Mapping[str, Any]) -> str:
     """Return the error label for the first wrong call."""
     if call["name"] != right.name:
         # After a lookup, the agent has applied a wrong rule: it took the other branch or decided too early.
@@ -218,15 +226,15 @@ def _label_of_call(flow: str, place: int, right: GoldCall, call: Mapping[str, An
     except CallError:
         return TOOL_RELATED
     for name in right.arguments:
-        is_preferred = right.provenance[name] in _OF_PREFERENCES
-        if name not in given and is_preferred and not _is_equal(right, _with(right, name, None)):
+        is_preferred = right.provenance[name] in _PREFERENCE_PROVENANCES
+        if name not in given and is_preferred and not _is_equal(right, _replace_argument(right, name, None)):
             return UNAWARE
-        if not _is_equal(right, _with(right, name, given.get(name))):
+        if not _is_equal(right, _replace_argument(right, name, given.get(name))):
             return HALLUCINATED if is_preferred else TOOL_RELATED
     return TOOL_RELATED
 
 
-def _with(right: GoldCall, name: str, value: Any) -> dict[str, Any]:
+def _replace_argument(right: GoldCall, name: str, value: Any) -> dict[str, Any]:
     """Return the gold call with one argument replaced by the value that the agent gave."""
     return {"name": right.name, "arguments": {**right.arguments, name: value}}
 

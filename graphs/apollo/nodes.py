@@ -26,15 +26,23 @@ from dialoom.personas.apollo.source import ApolloSession, Speech
 from dialoom.prompts import FunctionCall, Utterance
 from dialoom.roles import UnparsedReplyError
 
-from .loop import call_line, calls_of, ending, output_line, read_lines, turn_of, turns_of
+from .loop import (
+    collect_calls,
+    describe_call,
+    describe_messages,
+    describe_output,
+    find_ending,
+    message_turn,
+    message_turns,
+)
 from .scenario import ApolloScenario
 
 ASSISTANT = "assistant"
-RETRIEVED = 3
+RETRIEVED_SESSIONS = 3
 """The number of sessions that rag retrieves."""
-HISTORY = "history"
+HISTORY_ROLE = "history"
 """The role of lines that show a past session, or that replace several past sessions."""
-_AGAIN = "reflexion"
+_REFLEXION_ROLE = "reflexion"
 """The role of the line that introduces a further attempt."""
 
 
@@ -81,14 +89,14 @@ class AgentState(TypedDict, total=False):
 async def prepare(state: AgentState, scene: Scene[ApolloScenario]) -> Update:
     """Choose the format of calls; with memory, take notes on each session; with rag, retrieve similar sessions."""
     scenario = scene.scenario
-    world_of(scenario)
+    load_world(scenario)
     protocol = scenario.played.protocol
     is_auto = protocol == "auto"
     update: Update = {"is_native": await scene.takes_tools("apollo/agent") if is_auto else protocol == "native"}
     if state["framework"] == "memory":
-        update["notes"], update["unread"] = await _noted(scenario, scene)
+        update["notes"], update["unread"] = await _take_notes(scenario, scene)
     if state["framework"] == "rag":
-        update["retrieved"] = await _nearest(scenario, scene)
+        update["retrieved"] = await _retrieve_sessions(scenario, scene)
     return update
 
 
@@ -102,15 +110,17 @@ async def agent(state: AgentState, scene: Scene[ApolloScenario]) -> Update:
     definitions = [TOOLS[name].definition() for name in scenario.case.value.tools] if is_native else []
 
     async def run(call: FunctionCall) -> str:
-        return _answered(scenario, call)
+        return _run_tool(scenario, call)
 
-    history = (utterances if is_native else _as_text)(attempts_of(state)[-1])
-    calling = "" if is_native else scene.render("apollo/calling", **calling_inputs(scenario))[0]["content"]
-    reply = await scene.act("apollo/agent", definitions, run, **agent_inputs(scenario, state, calling), history=history)
+    history = (utterances if is_native else _convert_to_text)(split_attempts(state)[-1])
+    calling = "" if is_native else scene.render("apollo/calling", **build_calling_inputs(scenario))[0]["content"]
+    reply = await scene.act(
+        "apollo/agent", definitions, run, **build_agent_inputs(scenario, state, calling), history=history
+    )
     made = acted(reply, len(messages))
     if reply.outputs:
         return {"messages": made, "has_own_loop": True}
-    if not turn_of(made[0], is_native).calls and not _ending({**state, "messages": [*messages, *made]}):
+    if not message_turn(made[0], is_native).calls and not _find_ending({**state, "messages": [*messages, *made]}):
         made.append(said("user", scene.render("apollo/unanswered")[-1]["content"], len(messages) + 1))
     return {"messages": made}
 
@@ -118,16 +128,16 @@ async def agent(state: AgentState, scene: Scene[ApolloScenario]) -> Update:
 async def tools(state: AgentState, scene: Scene) -> Update:
     """Return the tools' results for the last turn's calls, in order; a call written as text is given an id."""
     position, outputs = len(state["messages"]), list[BaseMessage]()
-    for number, call in enumerate(turn_of(state["messages"][-1], state["is_native"]).calls):
+    for number, call in enumerate(message_turn(state["messages"][-1], state["is_native"]).calls):
         id_ = call.get("id") or f"call{position % 1000:03}{number % 100:02}"
         named: FunctionCall = {"id": id_, "name": call["name"], "arguments": call["arguments"]}
-        outputs.append(tool_said(named, _answered(scene.scenario, named), position + number))
+        outputs.append(tool_said(named, _run_tool(scene.scenario, named), position + number))
     return {"messages": outputs}
 
 
 async def score(state: AgentState, scene: Scene) -> Update:
     """Score the calls. If they are wrong and attempts are left, record where the next attempt begins instead."""
-    scores = scores_of(scene.scenario, attempts_of(state)[-1], state["is_native"])
+    scores = compute_scores(scene.scenario, split_attempts(state)[-1], state["is_native"])
     if not scores.accuracy and len(state["began"]) <= scene.scenario.played.reflections:
         return {"began": [*state["began"], len(state["messages"])]}
     return {"is_scored": True}
@@ -137,37 +147,37 @@ async def after_agent(state: AgentState) -> str:
     """Return the next node: `tools` after calls, the agent while the loop goes on, and otherwise the scores."""
     if state.get("has_own_loop"):
         return "score"
-    return "tools" if turn_of(state["messages"][-1], state["is_native"]).calls else await after_tools(state)
+    return "tools" if message_turn(state["messages"][-1], state["is_native"]).calls else await after_tools(state)
 
 
 async def after_tools(state: AgentState) -> str:
     """Return the next node: the agent while there are turns left, and otherwise the scores."""
-    return "score" if _ending(state) else "agent"
+    return "score" if _find_ending(state) else "agent"
 
 
-def scores_of(scenario: ApolloScenario, messages: Sequence[BaseMessage], is_native: bool) -> CallScores:
+def compute_scores(scenario: ApolloScenario, messages: Sequence[BaseMessage], is_native: bool) -> CallScores:
     """Return the scores of an attempt's calls."""
-    return compare(calls_of(turns_of(messages, is_native)), scenario.pair.calls(), scenario.case.value.stale)
+    return compare(collect_calls(message_turns(messages, is_native)), scenario.pair.calls(), scenario.case.value.stale)
 
 
-def attempts_of(state: AgentState) -> list[list[BaseMessage]]:
+def split_attempts(state: AgentState) -> list[list[BaseMessage]]:
     """Return the messages of each attempt."""
     ends = [*state["began"][1:], len(state["messages"])]
     return [state["messages"][start:end] for start, end in zip(state["began"], ends, strict=True)]
 
 
-def ended_by(state: AgentState) -> str:
+def find_end_reason(state: AgentState) -> str:
     """Return the reason why the last attempt ended."""
-    return "finished" if state.get("has_own_loop") else _ending(state) or "error"
+    return "finished" if state.get("has_own_loop") else _find_ending(state) or "error"
 
 
-def world_of(scenario: ApolloScenario) -> World:
+def load_world(scenario: ApolloScenario) -> World:
     """Return the simulated world of a sample, in which the tools run.
 
     Raises:
         RecipeError: If this version's world differs, so that the sample's calls would be wrong.
     """
-    world = _world(scenario.played.world_seed)
+    world = _build_world(scenario.played.world_seed)
     if world.hash != scenario.played.world:
         raise RecipeError(
             f"source: the sample was made in the world {scenario.played.world[:12]}..., and this version has the world "
@@ -177,7 +187,7 @@ def world_of(scenario: ApolloScenario) -> World:
     return world
 
 
-def agent_inputs(scenario: ApolloScenario, state: AgentState, calling: str) -> dict[str, Any]:
+def build_agent_inputs(scenario: ApolloScenario, state: AgentState, calling: str) -> dict[str, Any]:
     """Return the inputs of the agent's prompt, besides its turns.
 
     Args:
@@ -187,7 +197,7 @@ def agent_inputs(scenario: ApolloScenario, state: AgentState, calling: str) -> d
     """
     pair, retrieved, is_native = scenario.pair, state.get("retrieved"), state["is_native"]
     shown = {number: each for number, each in scenario.history.items() if retrieved is None or number in retrieved}
-    failed = [read_lines(messages, is_native) for messages in attempts_of(state)[:-1]]
+    failed = [describe_messages(messages, is_native) for messages in split_attempts(state)[:-1]]
     return {
         "calling": calling,
         "reminder": state["framework"] == "reminder",
@@ -195,23 +205,27 @@ def agent_inputs(scenario: ApolloScenario, state: AgentState, calling: str) -> d
         "user": scenario.user.information(pair.today),
         "sessions": [{"number": number, "lines": session.lines} for number, session in shown.items()],
         "request": pair.query,
-        "failed": [_text(attempt) for attempt in failed],
+        "failed": [_join_lines(attempt) for attempt in failed],
     }
 
 
-def calling_inputs(scenario: ApolloScenario) -> dict[str, Any]:
+def build_calling_inputs(scenario: ApolloScenario) -> dict[str, Any]:
     """Return the inputs of the prompt that explains how to write calls as text."""
     return {"tools": [json.dumps(TOOLS[name].definition(), ensure_ascii=False) for name in scenario.case.value.tools]}
 
 
-def shown_lines(scenario: ApolloScenario, state: AgentState) -> Iterator[Line]:
+def build_lines(scenario: ApolloScenario, state: AgentState) -> Iterator[Line]:
     """Yield a sample as readable lines: the user, the relevant sessions, the request, and each attempt."""
     pair = scenario.pair
     yield Line(role="user information", content="\n".join(scenario.user.information(pair.today)))
     history = scenario.history
     for is_relevant, run in groupby(history, key=lambda number: number in scenario.places):
         numbers = list(run)
-        yield from [_session_line(each, history[each]) for each in numbers] if is_relevant else [_folded(numbers)]
+        yield from (
+            [_format_session(each, history[each]) for each in numbers]
+            if is_relevant
+            else [_summarize_sessions(numbers)]
+        )
     noted = [(note["session"], note["text"]) for note in state.get("notes", [])]
     noted += [(number, "(the reply could not be read)") for number in state.get("unread", [])]
     if noted:
@@ -220,48 +234,48 @@ def shown_lines(scenario: ApolloScenario, state: AgentState) -> Iterator[Line]:
     if found := state.get("retrieved"):
         yield Line(role="retrieved", content=", ".join(f"session {number}" for number in found))
     yield Line(role="user", content=pair.query)
-    for number, messages in enumerate(attempts_of(state)):
+    for number, messages in enumerate(split_attempts(state)):
         if number:
-            yield Line(role=_AGAIN, content="it failed, and begins anew with what it did before its eyes")
-        yield from read_lines(messages, state.get("is_native", False))
+            yield Line(role=_REFLEXION_ROLE, content="it failed, and begins anew with what it did before its eyes")
+        yield from describe_messages(messages, state.get("is_native", False))
 
 
-def last_attempt(scenario: ApolloScenario, outcome: Outcome) -> str:
+def format_last_attempt(scenario: ApolloScenario, outcome: Outcome) -> str:
     """Return the last attempt of a finished sample as text."""
     lines = list(outcome.messages)
-    starts = [at for at, line in enumerate(lines) if line.role == _AGAIN]
+    starts = [at for at, line in enumerate(lines) if line.role == _REFLEXION_ROLE]
     start = starts[-1] if starts else lines.index(Line(role="user", content=scenario.pair.query))
-    return _text(lines[start + 1 :])
+    return _join_lines(lines[start + 1 :])
 
 
-def _text(lines: Sequence[Line]) -> str:
+def _join_lines(lines: Sequence[Line]) -> str:
     return "\n".join(f"{line.role}: {line.content}" for line in lines)
 
 
-def _session_line(number: int, session: ApolloSession) -> Line:
+def _format_session(number: int, session: ApolloSession) -> Line:
     lines = [f"session {number}"]
     for turn in session.turns:
         if isinstance(turn, Speech):
             lines.append(f"{turn.speaker}: {turn.text}")
         else:
-            lines += [f"assistant: {call_line(turn.call())}", f"tool: {output_line(turn.output)}"]
-    return Line(role=HISTORY, content="\n".join(lines))
+            lines += [f"assistant: {describe_call(turn.call())}", f"tool: {describe_output(turn.output)}"]
+    return Line(role=HISTORY_ROLE, content="\n".join(lines))
 
 
-def _folded(numbers: Sequence[int]) -> Line:
+def _summarize_sessions(numbers: Sequence[int]) -> Line:
     first, last = numbers[0], numbers[-1]
     which = f"session {first} is" if first == last else f"sessions {first} to {last} are"
-    return Line(role=HISTORY, content=f"{which} about other things")
+    return Line(role=HISTORY_ROLE, content=f"{which} about other things")
 
 
-_world = lru_cache(maxsize=4)(World)
+_build_world = lru_cache(maxsize=4)(World)
 
 
-def _ending(state: AgentState) -> str | None:
-    return ending(turns_of(attempts_of(state)[-1], state["is_native"]), state["turn_limit"])
+def _find_ending(state: AgentState) -> str | None:
+    return find_ending(message_turns(split_attempts(state)[-1], state["is_native"]), state["turn_limit"])
 
 
-async def _noted(scenario: ApolloScenario, scene: Scene) -> tuple[list[dict[str, Any]], list[int]]:
+async def _take_notes(scenario: ApolloScenario, scene: Scene) -> tuple[list[dict[str, Any]], list[int]]:
     """Return notes on every session, in order, and the numbers of sessions whose notes could not be parsed.
 
     The calls are shared between samples, because a session's notes depend only on the session.
@@ -277,15 +291,15 @@ async def _noted(scenario: ApolloScenario, scene: Scene) -> tuple[list[dict[str,
     return notes, [number for number, each in found if each is None]
 
 
-async def _nearest(scenario: ApolloScenario, scene: Scene) -> list[int]:
+async def _retrieve_sessions(scenario: ApolloScenario, scene: Scene) -> list[int]:
     """Return the numbers of the sessions whose embeddings are most similar to the request's, in ascending order."""
     texts = ["\n".join(session.lines) for session in scenario.history.values()]
     request = await embed_as_rows([scenario.pair.query], scene, scenario.played.embedder)
     sessions = await embed_as_rows(texts, scene, scenario.played.embedder)
-    return sorted(place + 1 for place in find_highest(sessions @ request[0], RETRIEVED))
+    return sorted(place + 1 for place in find_highest(sessions @ request[0], RETRIEVED_SESSIONS))
 
 
-def _as_text(messages: Sequence[BaseMessage]) -> list[Utterance]:
+def _convert_to_text(messages: Sequence[BaseMessage]) -> list[Utterance]:
     """Return the messages as utterances: calls are text, and all results of one turn form one utterance."""
     made: list[Utterance] = []
     for is_output, run in groupby(messages, key=lambda message: isinstance(message, ToolMessage)):
@@ -296,8 +310,8 @@ def _as_text(messages: Sequence[BaseMessage]) -> list[Utterance]:
     return made
 
 
-def _answered(scenario: ApolloScenario, call: FunctionCall) -> str:
+def _run_tool(scenario: ApolloScenario, call: FunctionCall) -> str:
     """Return a tool's result as JSON."""
     no_call = {"error": "this is no call: give one JSON object with a name and arguments"}
-    output = execute(world_of(scenario), {**call}, scenario.case.value.tools) if call["name"] else no_call
+    output = execute(load_world(scenario), {**call}, scenario.case.value.tools) if call["name"] else no_call
     return json.dumps(output, ensure_ascii=False)

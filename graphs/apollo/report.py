@@ -29,10 +29,10 @@ Sample: TypeAlias = Mapping[str, Any]
 """A finished sample: its facets and scores by name, and the values that `_sample` adds."""
 Group: TypeAlias = Sequence[Sample]
 
-IMPLICIT = tuple(form for form in FORMS if form != "explicit")
+IMPLICIT_FORMS = tuple(form for form in FORMS if form != "explicit")
 ALL_IMPLICIT = "all implicit"
 
-_OFFERS = {
+_PROTOCOL_NOTES = {
     "native": "It was offered the tools (protocol native)",
     "text": "It was offered no tools: they were only described in its prompt (protocol text). How an assistant of your "
     "own takes tools is in docs/assistants.md",
@@ -68,7 +68,7 @@ class ApolloResults:
         self.failed: list[Sample] = []
         for label, episodes in runs:
             for episode in episodes:
-                (self.samples if episode.state == "done" else self.failed).append(_sample(label, episode))
+                (self.samples if episode.state == "done" else self.failed).append(_build_sample(label, episode))
 
     @property
     def warnings(self) -> list[str]:
@@ -77,7 +77,7 @@ class ApolloResults:
         for (model,), samples in self.grouped(self.samples, ["model"]):
             expected = sum(sample["has_gold"] for sample in samples)
             if expected and not any(sample["has_called"] for sample in samples):
-                offers = "; ".join(_OFFERS[protocol] for protocol in self.values("protocol", samples))
+                offers = "; ".join(_PROTOCOL_NOTES[protocol] for protocol in self.values("protocol", samples))
                 found.append(
                     f"{model} made no tool call in any sample, although {expected:,} of {len(samples):,} right "
                     f"answers contain calls, so these figures do not show how well it uses tools. {offers}."
@@ -118,7 +118,7 @@ accuracy, f1 = partial(mean, name="accuracy"), partial(mean, name="f1")
 """The columns of accuracy (the share of samples with exactly the gold calls) and of the mean F1."""
 
 
-def _sample(label: str, episode: Episode) -> Sample:
+def _build_sample(label: str, episode: Episode) -> Sample:
     facets, outcome = episode.facets, episode.outcome
     details: Mapping[str, Any] = outcome.details if episode.state == "done" else {}
     labels = [each.metric for each in outcome.judgements if each.metric in LABELS and each.score]
@@ -158,36 +158,43 @@ _FIXED_AXES = ("model", "framework")
 _TITLES = {"size": "history", "split": "users", "evolving": "earlier preferences"}
 """Titles of axes' columns that differ from the axis's name."""
 _AXES = {"query": "kind of query", "kind": "way from the preference to the calls", "domain": "domain"}
-_BOTH: Figures = {"accuracy %": accuracy, "F1": f1}
-_READINGS = {"strict %": "strict", "any order %": "any_order", "F1 multiset": "f1_multiset", "actions %": "actions"}
+_ACCURACY_AND_F1: Figures = {"accuracy %": accuracy, "F1": f1}
+_ALTERNATIVE_SCORES = {
+    "strict %": "strict",
+    "any order %": "any_order",
+    "F1 multiset": "f1_multiset",
+    "actions %": "actions",
+}
 
-_SCORES = (
+_SCORES_NOTE = (
     "Accuracy: share of samples whose calls are the gold ones, in number, order, names and arguments. F1: the "
     "harmonic mean of precision (the share of calls made that are gold calls) and recall (the share of gold calls "
     "that were made)."
 )
-_INTERVALS = (
+_INTERVALS_NOTE = (
     "In brackets: 95 % intervals. For shares they are Wilson's if each pair occurs once; otherwise, and over "
     "several lengths, they are bootstrapped over pairs, and widened for few pairs as by Student's t (none for "
     f"fewer than {MIN_UNITS} pairs)."
 )
-_OF_LABELS = "In brackets: 95 % intervals. They are Wilson's; all samples of a pair count as one."
-_MEAN = "Mean: over the samples of all lengths together, so that a length with fewer finished samples counts less."
-_REFLEXION = "Reflexion: another attempt is made if the calls differ from the gold calls; the last attempt is scored."
-_STALE = "Stale: the calls are those of a preference that no longer holds."
-_READ = (
+_LABEL_INTERVALS_NOTE = "In brackets: 95 % intervals. They are Wilson's; all samples of a pair count as one."
+_MEAN_NOTE = "Mean: over the samples of all lengths together, so that a length with fewer finished samples counts less."
+_REFLEXION_NOTE = (
+    "Reflexion: another attempt is made if the calls differ from the gold calls; the last attempt is scored."
+)
+_STALE_NOTE = "Stale: the calls are those of a preference that no longer holds."
+_ALTERNATIVE_SCORES_NOTE = (
     "Strict: equal as JSON. Any order: the same calls, whatever their order. F1 multiset: a repeat counts once. "
     "Actions: the calls that order, book or send something are the same; lookups do not count."
 )
-_RULE = (
+_RULE_NOTE = (
     "The rule labels a sample unawareness if the agent asked something, and unhelpful if it made no call; otherwise "
     "the first wrong call decides the label."
 )
-_KAPPA = (
+_KAPPA_NOTE = (
     "Rows by the judge cover only the samples that it has labelled. Kappa: Cohen's kappa of the judge and the rule, "
     "over the samples that both have labelled."
 )
-_GAINS = (
+_GAINS_NOTE = (
     f"Each sample is compared with the sample of {BASELINE} with the same pair and history. In brackets: 95 % "
     "intervals, bootstrapped over pairs, and widened for few pairs as by Student's t "
     f"(none for fewer than {MIN_UNITS} pairs). p: from the same bootstrap over all lengths, with Holm's "
@@ -195,13 +202,13 @@ _GAINS = (
 )
 
 
-def report_tables(runs: Runs) -> list[Table]:
+def build_tables(runs: Runs) -> list[Table]:
     """Return all tables that have rows, in one pass over the samples of each run."""
     results = ApolloResults(runs)
     plain = [sample for sample in results.samples if not sample["evolving"]]
     only_plain = {"evolving": "0"} if 0 < len(plain) < len(results.samples) else {}
-    found = [_with_facets(table, results, only_plain) for table in _of_plain(results, plain)]
-    found += [_with_facets(table, results, {}) for table in _of_all(results)]
+    found = [_set_facets(table, results, only_plain) for table in _build_plain_tables(results, plain)]
+    found += [_set_facets(table, results, {}) for table in _build_overall_tables(results)]
     has_trials = any(sample["trial"] is not None for sample in results.samples)
     for table in found:
         table.warnings += results.warnings
@@ -210,61 +217,77 @@ def report_tables(runs: Runs) -> list[Table]:
     return [table for table in found if table.rows]
 
 
-def _of_plain(results: ApolloResults, plain: Group) -> Iterator[Table]:
+def _build_plain_tables(results: ApolloResults, plain: Group) -> Iterator[Table]:
     """Yield the tables about samples without outdated preferences.
 
     If there are none, the first two tables cover all samples.
     """
     lengths = plain or results.samples
     # The paper's table 1: a column for every length, and their mean.
-    of_length = _by_size(results, lengths, accuracy, " %")
-    yield _table(results, "accuracy", "Accuracy by length of the history", lengths, _FIXED_AXES, of_length)
-    yield _table(results, "f1", "F1 by length of the history", lengths, _FIXED_AXES, _by_size(results, lengths, f1, ""))
+    of_length = _build_size_columns(results, lengths, accuracy, " %")
+    yield _build_table(results, "accuracy", "Accuracy by length of the history", lengths, _FIXED_AXES, of_length)
+    yield _build_table(
+        results,
+        "f1",
+        "F1 by length of the history",
+        lengths,
+        _FIXED_AXES,
+        _build_size_columns(results, lengths, f1, ""),
+    )
     # Table 2: explicit and implicit preferences, reactive and proactive queries.
     kinds: Figures = {
-        "explicit %": lambda group: accuracy(each for each in group if each["form"] not in IMPLICIT),
-        "implicit %": lambda group: accuracy(each for each in group if each["form"] in IMPLICIT),
+        "explicit %": lambda group: accuracy(each for each in group if each["form"] not in IMPLICIT_FORMS),
+        "implicit %": lambda group: accuracy(each for each in group if each["form"] in IMPLICIT_FORMS),
         "reactive %": lambda group: accuracy(each for each in group if each["query"] == "reactive"),
         "proactive %": lambda group: accuracy(each for each in group if each["query"] == "proactive"),
     }
     title = "Accuracy by type of preference and of query"
-    yield _table(results, "preferences", title, plain, _FIXED_AXES, kinds)
-    yield gains(results, plain)
+    yield _build_table(results, "preferences", title, plain, _FIXED_AXES, kinds)
+    yield build_gains_table(results, plain)
     # Figure 6: users in the training data and other users, if the split is known.
     known = [sample for sample in plain if sample["split"]]
     title = "Accuracy by the users' split (train: trained on; test: others), and F1 over all lengths"
-    split: Figures = {**_by_size(results, known, accuracy, " %"), "F1": f1}
-    yield _table(results, "users", title, known, [*_FIXED_AXES, "split"], split)
-    implicit = [{**sample, "form": ALL_IMPLICIT} for sample in plain if sample["form"] in IMPLICIT]
+    split: Figures = {**_build_size_columns(results, known, accuracy, " %"), "F1": f1}
+    yield _build_table(results, "users", title, known, [*_FIXED_AXES, "split"], split)
+    implicit = [{**sample, "form": ALL_IMPLICIT} for sample in plain if sample["form"] in IMPLICIT_FORMS]
     title = "Accuracy and F1 by the form of the preference"
-    yield _table(results, "form", title, [*plain, *implicit], [*_FIXED_AXES, "form"], _BOTH)
+    yield _build_table(results, "form", title, [*plain, *implicit], [*_FIXED_AXES, "form"], _ACCURACY_AND_F1)
     for axis, about in _AXES.items():
-        yield _table(results, axis, f"Accuracy and F1 by {about}", plain, [*_FIXED_AXES, axis], _BOTH)
+        yield _build_table(results, axis, f"Accuracy and F1 by {about}", plain, [*_FIXED_AXES, axis], _ACCURACY_AND_F1)
     # Drawn positions are left out, because each has only few samples.
     placed = [sample for sample in plain if sample["size"].unit == "sessions"]
     title = "Accuracy and F1 by the position of the relevant session"
-    yield _table(results, "place", title, placed, [*_FIXED_AXES, "size", "place"], _BOTH)
+    yield _build_table(results, "place", title, placed, [*_FIXED_AXES, "size", "place"], _ACCURACY_AND_F1)
 
 
-def _of_all(results: ApolloResults) -> Iterator[Table]:
+def _build_overall_tables(results: ApolloResults) -> Iterator[Table]:
     every = results.samples
     if any(sample["evolving"] for sample in every):  # table 3: compared with plain samples of equal length
-        figures: Figures = {**_BOTH, "stale %": partial(mean, name="stale")}
+        figures: Figures = {**_ACCURACY_AND_F1, "stale %": partial(mean, name="stale")}
         title, axes = "Accuracy and F1 with outdated preferences", [*_FIXED_AXES, "size", "evolving"]
-        yield _table(results, "evolving", title, every, axes, figures, [*_notes(every), _STALE])
-    yield _errors(results)
-    readings: Figures = {**_BOTH, **{label: partial(mean, name=name) for label, name in _READINGS.items()}}
-    yield _table(
-        results, "readings", "Alternative scores of the calls", every, _FIXED_AXES, readings, [_READ, _INTERVALS]
+        yield _build_table(results, "evolving", title, every, axes, figures, [*_select_notes(every), _STALE_NOTE])
+    yield _build_error_table(results)
+    readings: Figures = {
+        **_ACCURACY_AND_F1,
+        **{label: partial(mean, name=name) for label, name in _ALTERNATIVE_SCORES.items()},
+    }
+    yield _build_table(
+        results,
+        "readings",
+        "Alternative scores of the calls",
+        every,
+        _FIXED_AXES,
+        readings,
+        [_ALTERNATIVE_SCORES_NOTE, _INTERVALS_NOTE],
     )
-    yield _endings(results)
+    yield _build_ending_table(results)
     found = [sample for sample in every if sample["hit"] is not None]
     title = "Retrieval: recall of the relevant session among three"
     recall: Figures = {"accuracy %": accuracy, "recall@3 %": partial(mean, name="hit")}
-    yield _table(results, "retrieval", title, found, [*_FIXED_AXES, "size"], recall, [_INTERVALS])
+    yield _build_table(results, "retrieval", title, found, [*_FIXED_AXES, "size"], recall, [_INTERVALS_NOTE])
 
 
-def _table(
+def _build_table(
     results: ApolloResults,
     name: str,
     title: str,
@@ -275,16 +298,18 @@ def _table(
 ) -> Table:
     """Return a table with a row for each group of samples with equal axes, and a column for each figure."""
     columns = [*(_TITLES.get(axis, axis) for axis in axes), *figures]
-    table = Table(name, _over(title, samples, columns), columns)
+    table = Table(name, _qualify_title(title, samples, columns), columns)
     for key, group in results.grouped(samples, axes):
         cells = [str(each) if axis == "size" else each for axis, each in zip(axes, key, strict=True)]
         cells = [("yes" if each else "no") if isinstance(each, bool) else each for each in cells]
         table.rows.append([*cells, *(figure(group) for figure in figures.values())])
-    table.notes = [*(_notes(samples) if notes is None else notes), *([_MEAN] if _has_mean(columns) else [])]
+    table.notes = [*(_select_notes(samples) if notes is None else notes), *([_MEAN_NOTE] if _has_mean(columns) else [])]
     return table
 
 
-def _by_size(results: ApolloResults, samples: Group, of: Callable[[Iterable[Sample]], Cell], unit: str) -> Figures:
+def _build_size_columns(
+    results: ApolloResults, samples: Group, of: Callable[[Iterable[Sample]], Cell], unit: str
+) -> Figures:
     """Return a figure for each length, and one for all lengths together if there are several."""
     sizes = results.values("size", samples)
     figures: dict[str, Callable[[Group], Cell]] = {
@@ -294,7 +319,7 @@ def _by_size(results: ApolloResults, samples: Group, of: Callable[[Iterable[Samp
     return {**figures, **({f"mean{unit}": of} if len(sizes) > 1 else {})}
 
 
-def _with_facets(table: Table, results: ApolloResults, constant: Mapping[str, str]) -> Table:
+def _set_facets(table: Table, results: ApolloResults, constant: Mapping[str, str]) -> Table:
     """Return a table that records which samples each figure covers; the facets in `constant` apply to all rows."""
     sizes = {str(size): (_SIZES[size.unit], str(size.amount)) for size in results.values("size", results.samples)}
     names = {name for name, _ in sizes.values()}
@@ -313,24 +338,24 @@ def _with_facets(table: Table, results: ApolloResults, constant: Mapping[str, st
     return table
 
 
-def gains(results: ApolloResults, samples: Group) -> Table:
+def build_gains_table(results: ApolloResults, samples: Group) -> Table:
     """Return a table of each framework's difference from the baseline on the same samples, by length and overall.
 
     See section 6 of the paper.
     """
     sizes = results.values("size", samples)
     columns = [*_FIXED_AXES, *(f"{size} %" for size in sizes), *(["mean %"] if len(sizes) > 1 else []), "p"]
-    title = _over(f"Accuracy: difference from {BASELINE}", samples, columns)
-    notes = [_GAINS, *([_MEAN] if _has_mean(columns) else [])]
+    title = _qualify_title(f"Accuracy: difference from {BASELINE}", samples, columns)
+    notes = [_GAINS_NOTE, *([_MEAN_NOTE] if _has_mean(columns) else [])]
     table = Table("frameworks", title, columns, notes=notes, decimals={"p": 3})
     ps: list[float | None] = []
     for (model,), group in results.grouped(samples, ["model"]):
-        plain = {_place(sample): sample for sample in group if sample["framework"] == BASELINE}
+        plain = {_comparison_key(sample): sample for sample in group if sample["framework"] == BASELINE}
         for (framework,), some in results.grouped(group, ["framework"]):
-            whole = _difference(some, plain)
+            whole = _compare(some, plain)
             if framework == BASELINE or whole is None:
                 continue
-            found = (_difference((each for each in some if each["size"] == size), plain) for size in sizes)
+            found = (_compare((each for each in some if each["size"] == size), plain) for size in sizes)
             cells: list[Cell] = [each.estimate if each else None for each in found]
             table.rows.append([model, framework, *cells, *([whole.estimate] if len(sizes) > 1 else [])])
             ps.append(whole.p)
@@ -338,22 +363,22 @@ def gains(results: ApolloResults, samples: Group) -> Table:
     return table
 
 
-def _place(sample: Sample) -> tuple[object, ...]:
+def _comparison_key(sample: Sample) -> tuple[object, ...]:
     return tuple(sample[axis] for axis in ("pair", "size", "place", "evolving", "trial"))
 
 
-def _difference(samples: Iterable[Sample], plain: Mapping[tuple[object, ...], Sample]) -> PairedDifference | None:
-    pairs = ((sample, plain[_place(sample)]) for sample in samples if _place(sample) in plain)
+def _compare(samples: Iterable[Sample], plain: Mapping[tuple[object, ...], Sample]) -> PairedDifference | None:
+    pairs = ((sample, plain[_comparison_key(sample)]) for sample in samples if _comparison_key(sample) in plain)
     return paired_difference((one["pair"], float(one["accuracy"]) - float(other["accuracy"])) for one, other in pairs)
 
 
-def _errors(results: ApolloResults) -> Table:
+def _build_error_table(results: ApolloResults) -> Table:
     """Return the table of the paper's error analysis, by the rule's labels and by the judge's labels, if any."""
     judged = any(sample["judged_error"] for sample in results.samples)
     named = [label.replace("_", " ") for label in LABELS]
     columns = [*_FIXED_AXES, "by", "samples", *(f"{name} %" for name in named), *(["kappa"] if judged else [])]
     failed = [sample for sample in results.samples if sample["error"]]
-    table = Table("errors", _over("Errors of failed samples", failed, columns), columns)
+    table = Table("errors", _qualify_title("Errors of failed samples", failed, columns), columns)
     table.judged = {f"{name} %": [f"{label} (assistant)"] for name, label in zip(named, LABELS, strict=True)}
     for key, group in results.grouped(failed, _FIXED_AXES):
         for who, by in (("rule", "error"), ("judge", "judged_error")):
@@ -367,12 +392,12 @@ def _errors(results: ApolloResults) -> Table:
                 agreement = [kappa(both) if who == "judge" else None] if judged else []
                 table.rows.append([*key, who, len(labels), *shares, *agreement])
     meanings = " ".join(f"{name.capitalize()}: {LABELS[label]}." for name, label in zip(named, LABELS, strict=True))
-    table.notes = [f"Samples whose calls differ from the gold calls. {meanings}", _RULE]
-    table.notes += [*([_KAPPA] if judged else []), _OF_LABELS]
+    table.notes = [f"Samples whose calls differ from the gold calls. {meanings}", _RULE_NOTE]
+    table.notes += [*([_KAPPA_NOTE] if judged else []), _LABEL_INTERVALS_NOTE]
     return table
 
 
-def _endings(results: ApolloResults) -> Table:
+def _build_ending_table(results: ApolloResults) -> Table:
     """Return the table of the loops' endings and of the flags."""
     odd = {flag.replace("_", " "): flag for flag in FLAGS if any(flag in each["flags"] for each in results.samples)}
     ended = {name.replace("_", " "): name for name in ENDINGS}
@@ -389,14 +414,14 @@ def _endings(results: ApolloResults) -> Table:
     }
     meanings = "".join(f" {label.capitalize()}: {FLAGS[flag]}." for label, flag in odd.items())
     title, notes = "Endings and flags of the samples", [f"Endings and flags do not affect scores.{meanings}"]
-    table = _table(results, "dialogues", title, [*results.samples, *results.failed], _FIXED_AXES, figures, notes)
+    table = _build_table(results, "dialogues", title, [*results.samples, *results.failed], _FIXED_AXES, figures, notes)
     table.counted = {label: ScenarioFilter(ended_by=name) for label, name in ended.items()}
     table.counted["failed"] = ScenarioFilter(state="failed")
     table.chosen = dict.fromkeys(odd)
     return table
 
 
-def _over(title: str, samples: Group, shown: Sequence[str]) -> str:
+def _qualify_title(title: str, samples: Group, shown: Sequence[str]) -> str:
     """Return a title that states which settings the figures combine.
 
     Args:
@@ -421,33 +446,33 @@ def _has_mean(columns: Iterable[str]) -> bool:
     return not {"mean", "mean %"}.isdisjoint(columns)
 
 
-def _notes(samples: Group) -> list[str]:
-    reflexion = [_REFLEXION] if any(sample["framework"] == "reflexion" for sample in samples) else []
-    return [_SCORES, *reflexion, _INTERVALS]
+def _select_notes(samples: Group) -> list[str]:
+    reflexion = [_REFLEXION_NOTE] if any(sample["framework"] == "reflexion" for sample in samples) else []
+    return [_SCORES_NOTE, *reflexion, _INTERVALS_NOTE]
 
 
-def charts(runs: Runs) -> list[Chart]:
+def build_charts(runs: Runs) -> list[Chart]:
     """Return the charts of the paper's figures 3 to 6 that have data. Each run is read once."""
     results = ApolloResults(runs)
     plain = [sample for sample in results.samples if not sample["evolving"]]
     by_length = [sample for sample in plain if sample["size"].unit == "tokens"]
     by_place = [sample for sample in plain if sample["size"].unit == "sessions"]
     tokens, place = "tokens of the first message", "position among the sessions, oldest first"
-    drawn = [_lines(results, by_length, "accuracy", "Accuracy by length of the history", tokens, "size")]
+    drawn = [_build_line_chart(results, by_length, "accuracy", "Accuracy by length of the history", tokens, "size")]
     for (size,), group in results.grouped(by_place, ["size"]):
         title = f"Accuracy by the position of the relevant session: {size}"
-        drawn.append(_lines(results, group, f"place-{size.amount}", title, place, "place"))
+        drawn.append(_build_line_chart(results, group, f"place-{size.amount}", title, place, "place"))
     if split := [sample for sample in by_length if sample["split"]]:
         title = "Accuracy by length and split (train: users that were trained on; test: others)"
-        drawn.append(_lines(results, split, "users", title, tokens, "size", [*_FIXED_AXES, "split"]))
+        drawn.append(_build_line_chart(results, split, "users", title, tokens, "size", [*_FIXED_AXES, "split"]))
     drawn = [chart for chart in drawn if any(len(series.x) > 1 for series in chart.series)]
-    drawn += [*_frameworks(results, plain), *_error_shares(results)]
+    drawn += [*_framework_charts(results, plain), *_error_charts(results)]
     for chart in drawn:
         chart.notes = [*(f"Warning: {each}" for each in results.warnings), *chart.notes]
     return drawn
 
 
-def _lines(
+def _build_line_chart(
     results: ApolloResults,
     samples: Group,
     name: str,
@@ -468,7 +493,7 @@ def _lines(
     return chart
 
 
-def _frameworks(results: ApolloResults, samples: Group) -> Iterator[Chart]:
+def _framework_charts(results: ApolloResults, samples: Group) -> Iterator[Chart]:
     """Yield the chart of the paper's figure 5: frameworks side by side, with one bar per model, over all lengths."""
     names = results.values("framework", samples)
     chart = Chart("frameworks", "Accuracy by framework", "", "accuracy", y_range=(0.0, 1.0), kind="bars", names=names)
@@ -481,7 +506,7 @@ def _frameworks(results: ApolloResults, samples: Group) -> Iterator[Chart]:
         yield chart
 
 
-def _error_shares(results: ApolloResults) -> Iterator[Chart]:
+def _error_charts(results: ApolloResults) -> Iterator[Chart]:
     """Yield the paper's figure 3: each error's share of the failed samples.
 
     The judge's labels are used if there are any.
@@ -490,7 +515,7 @@ def _error_shares(results: ApolloResults) -> Iterator[Chart]:
     by = "judged_error" if is_judged else "error"
     failed = [each for each in results.samples if each[by]]
     groups = results.grouped(failed, _FIXED_AXES)
-    title = _over("Errors of failed samples", failed, ())
+    title = _qualify_title("Errors of failed samples", failed, ())
     chart = Chart("errors", title, "", "share of failed samples", y_range=(0.0, 1.0), kind="stacked")
     varies = [len({key[at] for key, _ in groups}) > 1 for at in range(2)]
     chart.names = [" ".join(part for part, is_ in zip(key, varies, strict=True) if is_) or key[0] for key, _ in groups]

@@ -34,15 +34,15 @@ from dialoom.personas.apollo.source import (
 from dialoom.personas.apollo.source.history import TokenCounter
 from dialoom.roles.parameters import TOKENIZER, count_tokens
 
-from .loop import TURN_LIMIT, call_line, plain
+from .loop import TURN_LIMIT, describe_call, to_plain_text
 
 Framework = Literal["function-calling", "reminder", "reflexion", "memory", "rag"]
 Protocol = Literal["native", "text", "auto"]
 Tokenizer = Literal["characters", "cl100k_base"]
 Evolving = Literal["no", "yes", "both"]
 FRAMEWORKS: tuple[Framework, ...] = get_args(Framework)
-COUNTERS: dict[Tokenizer, TokenCounter] = {"characters": estimate_tokens, TOKENIZER: count_tokens}  # type: ignore[dict-item]
-NAMES: dict[Tokenizer, str] = {"characters": "characters / 4", "cl100k_base": TOKENIZER}
+TOKEN_COUNTERS: dict[Tokenizer, TokenCounter] = {"characters": estimate_tokens, TOKENIZER: count_tokens}  # type: ignore[dict-item]
+TOKENIZER_NAMES: dict[Tokenizer, str] = {"characters": "characters / 4", "cl100k_base": TOKENIZER}
 """The names of the tokenizers in reports."""
 
 SAMPLE = Path(personas.__file__).parent / "samples" / "apollo"
@@ -88,7 +88,7 @@ class ApolloOptions(RecipeOptions):
     @field_validator("length")
     @classmethod
     def _lengths(cls, values: tuple[str, ...]) -> tuple[str, ...]:
-        if wrong := [value for value in values if not _tokens(value)]:
+        if wrong := [value for value in values if not _parse_length(value)]:
             raise ValueError(f"must be a number of tokens such as 2k or 2000, got {wrong[0]!r}")
         return values
 
@@ -121,7 +121,7 @@ class ApolloOptions(RecipeOptions):
         """Return the lengths in tokens; none if the number of sessions is given."""
         if self.history_sessions:
             return ()
-        return tuple(dict.fromkeys(map(_tokens, self.length or ("2k", "4k", "8k", "12k"))))
+        return tuple(dict.fromkeys(map(_parse_length, self.length or ("2k", "4k", "8k", "12k"))))
 
     def places(self, sessions: int) -> tuple[int | None, ...]:
         """Return the requested positions of the relevant session among this many sessions; `None` for a random one.
@@ -149,7 +149,7 @@ class ApolloOptions(RecipeOptions):
         return {user: "test" if user in tested else "train" for user in source.users} if tested else {}
 
 
-def _tokens(text: str) -> int:
+def _parse_length(text: str) -> int:
     """Parse a length in tokens; return 0 if it is invalid."""
     found = _LENGTH.fullmatch(text.strip().lower())
     return int(found[1]) * (1000 if found[2] else 1) if found else 0
@@ -295,6 +295,6 @@ class ApolloScenario(Scenario):
     def described(self) -> dict[str, Any]:
         """Return the facets, the request, the preference and the expected calls."""
         pair = self.pair
-        preference = ", ".join(f"{facet} {plain(value)}" for facet, value in pair.values.items())
-        gold = "; ".join(map(call_line, pair.calls()))
+        preference = ", ".join(f"{facet} {to_plain_text(value)}" for facet, value in pair.values.items())
+        gold = "; ".join(map(describe_call, pair.calls()))
         return {**self.facets(), "request": pair.query, "preference": preference, "gold": gold}

@@ -24,7 +24,7 @@ from dialoom.graphs import (
     Table,
     Talk,
 )
-from dialoom.graphs.apollo_build import SOURCE_FORMAT, pairs_table, topics_table
+from dialoom.graphs.apollo_build import SOURCE_FORMAT, build_pairs_table, build_topics_table
 from dialoom.graphs.generation import GenerationRecipe, Loop, NoteTally, generation_graph, unwritten
 from dialoom.personas.apollo import World
 from dialoom.personas.apollo.source import ApolloMeta, Speech
@@ -45,19 +45,19 @@ from dialoom.personas.apollo.source.source import META, PAIRS, SESSIONS, USERS
 from dialoom.personas.preferences import read_tellers
 
 from . import writing
-from .drafts import PlannedPair, Rows, WriteState, draft_of, passed, planned_pairs, planned_sessions, rows_of
-from .scenario import PLAN, REPLY_TYPES, UNTIL, WriteOptions, WriteScenario
+from .drafts import PlannedPair, Rows, WriteState, dump_drafts, get_draft, get_passed_draft, plan_pairs, plan_sessions
+from .scenario import DEFAULT_PLAN, REPLY_TYPES, UNTIL, WriteOptions, WriteScenario
 
-_AS_CHOSEN = {"offers", "rewrites", "verify_leaks", "until"}
+_COPIED_OPTIONS = {"offers", "rewrites", "verify_leaks", "until"}
 
 
-def _as_before(options: WriteOptions, meta: DraftsMeta) -> dict[str, Any]:
+def _load_plan(options: WriteOptions, meta: DraftsMeta) -> dict[str, Any]:
     """Return the settings with which the input drafts were written. The run uses the same settings.
 
     Raises:
         RecipeError: If an option differs from these settings, or this version's world differs.
     """
-    before = {name: getattr(meta, name) for name in PLAN}
+    before = {name: getattr(meta, name) for name in DEFAULT_PLAN}
     for name, given in options.plan().items():
         if given != before[name]:
             option = name.removesuffix("_seed")
@@ -71,7 +71,7 @@ def _as_before(options: WriteOptions, meta: DraftsMeta) -> dict[str, Any]:
     return before
 
 
-def _outlined(row: Mapping[str, Any]) -> str:
+def _summarize_draft(row: Mapping[str, Any]) -> str:
     if "turns" in row:
         return next((turn["text"] for turn in row["turns"] if "text" in turn), "")
     if "sets" in row:
@@ -83,7 +83,7 @@ def draft_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[F
     """Yield a user's drafts, dropped ones first within each kind, and, with the first user, the drafts' settings."""
     if scenario.is_first:
         plan = scenario.model_dump(include={"flows", "pairs", "errands"})
-        yield (META,), DraftsMeta(**_made_with(scenario), **plan).model_dump(mode="json")
+        yield (META,), DraftsMeta(**_build_meta(scenario), **plan).model_dump(mode="json")
     if episode.state == "done":
         for kind in DRAFTS:
             rows = episode.outcome.details["drafts"][kind].values()
@@ -101,17 +101,18 @@ def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[
             f"format 'apollo-source': the run ends at the stage {scenario.until}; export drafts, and continue from them"
         )
     state = episode.outcome.details
-    pairs = list(with_query(scenario, state))
-    user = draft_of(state, "users", scenario.user)
+    pairs = list(complete_pairs(scenario, state))
+    user = get_draft(state, "users", scenario.user)
     if scenario.is_first:
-        yield (META,), ApolloMeta(maker="written", **_made_with(scenario)).model_dump()
+        yield (META,), ApolloMeta(maker="written", **_build_meta(scenario)).model_dump()
     if not pairs:
         return
     stating = {each.session_id for each, _ in pairs}
     sessions = [
         planned.session(draft)
-        for id_, planned in planned_sessions(scenario, state).items()
-        if (id_ in stating or not isinstance(planned, PlannedPair)) and (draft := passed(state, "sessions", id_))
+        for id_, planned in plan_sessions(scenario, state).items()
+        if (id_ in stating or not isinstance(planned, PlannedPair))
+        and (draft := get_passed_draft(state, "sessions", id_))
     ]
     yield (USERS,), user.person().model_copy(update={"interests": find_interests(sessions)}).model_dump()
     yield from (((SESSIONS,), session.model_dump()) for session in sessions)
@@ -119,18 +120,20 @@ def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[
         yield (PAIRS,), each.pair(scenario, query).model_dump()
 
 
-def with_query(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator[tuple[PlannedPair, str]]:
+def complete_pairs(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator[tuple[PlannedPair, str]]:
     """Yield the pairs whose session and query have passed, with the query's text."""
-    for each in planned_pairs(scenario, state):
-        if (query := passed(state, "queries", each.id)) and passed(state, "sessions", each.session_id):
+    for each in plan_pairs(scenario, state):
+        if (query := get_passed_draft(state, "queries", each.id)) and get_passed_draft(
+            state, "sessions", each.session_id
+        ):
             yield each, query.query
 
 
-def _made_with(scenario: WriteScenario) -> dict[str, Any]:
+def _build_meta(scenario: WriteScenario) -> dict[str, Any]:
     return {"seed": scenario.seed, "world_seed": scenario.world_seed, "world": scenario.world}
 
 
-def written_talks(scenario: WriteScenario, drafts: Mapping[str, Rows], facts: Facts) -> Iterator[Talk]:
+def build_talks(scenario: WriteScenario, drafts: Mapping[str, Rows], facts: Facts) -> Iterator[Talk]:
     """Yield the texts of each draft that was not dropped, and each session. Unchanged input drafts are left out.
 
     Texts are compared only within a draft, because requests about the same occasion may have similar wording.
@@ -154,10 +157,10 @@ def written_talks(scenario: WriteScenario, drafts: Mapping[str, Rows], facts: Fa
                 author="writer",
             )
         else:
-            yield Talk.of_texts("writer", _texts(draft), facts)
+            yield Talk.of_texts("writer", _extract_texts(draft), facts)
 
 
-def _texts(draft: ApolloDraft) -> dict[str, str]:
+def _extract_texts(draft: ApolloDraft) -> dict[str, str]:
     """Return a draft's texts other than dialogue lines, by location."""
     match draft:
         case UserDraft():
@@ -196,10 +199,10 @@ class ApolloWrite(GenerationRecipe):
     ) -> Iterator[WriteScenario]:
         """Yield the users one by one: the users of the input drafts, if there are any; otherwise new users."""
         seed, given = draw.randrange(2**32), dict[str, UserDrafts]()
-        plan = {**PLAN, **options.plan()}
+        plan = {**DEFAULT_PLAN, **options.plan()}
         if options.drafts:
             meta, given = read_drafts(options.drafts)
-            seed, plan = meta.seed, _as_before(options, meta)
+            seed, plan = meta.seed, _load_plan(options, meta)
         world = World(plan["world_seed"])
         seeds = read_tellers(options.personas)
         users = list(given) or [format_user_id(number) for number in range(1, options.users + 1)]
@@ -220,7 +223,7 @@ class ApolloWrite(GenerationRecipe):
                 seed_persona="" if given else seeds[place],
                 **(drafts.users[0].resident if drafts.users else draw_resident(world, seed, place + 1))._asdict(),
                 drafts=drafts,
-                **options.model_dump(include=_AS_CHOSEN),
+                **options.model_dump(include=_COPIED_OPTIONS),
                 **plan,
                 seed=seed,
                 world=world.hash,
@@ -244,16 +247,16 @@ class ApolloWrite(GenerationRecipe):
 
     def initial(self, scenario: WriteScenario) -> dict[str, Any]:
         """Return the state with the input drafts, if any."""
-        drafts = {kind: rows_of(scenario.drafts.of(kind)) for kind in DRAFTS}
+        drafts = {kind: dump_drafts(scenario.drafts.of(kind)) for kind in DRAFTS}
         return {"drafts": drafts, "offers": {}, "calls": {}, **unwritten()}
 
     def outcome(self, scenario: WriteScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
         """Return the drafts with their notes, and the forms, kinds and topics of the pairs and sessions that passed."""
         made: Any = {**self.initial(scenario), **state}
-        passing = [] if failed else list(with_query(scenario, made))
+        passing = [] if failed else list(complete_pairs(scenario, made))
         topics: dict[str, list[str]] = {"preference": [], "unrelated": []}
-        for id_, planned in planned_sessions(scenario, made).items():
-            if draft := passed(made, "sessions", id_):
+        for id_, planned in plan_sessions(scenario, made).items():
+            if draft := get_passed_draft(made, "sessions", id_):
                 session = planned.session(draft)
                 topics[session.kind].append(session.topic)
         rows = [row for kind in DRAFTS for row in made["drafts"][kind].values()]
@@ -276,7 +279,7 @@ class ApolloWrite(GenerationRecipe):
 
     def talks(self, scenario: WriteScenario, outcome: Outcome) -> Iterator[Talk]:
         """Return the texts of drafts that were not dropped, and the sessions."""
-        return written_talks(scenario, outcome.details["drafts"], self.facts(scenario))
+        return build_talks(scenario, outcome.details["drafts"], self.facts(scenario))
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """Return the number of sessions and queries."""
@@ -293,7 +296,7 @@ class ApolloWrite(GenerationRecipe):
         rows = [row for kind in DRAFTS for row in drafts[kind].values()]
         parts = [
             Outline(
-                [Span(f"{row['id']}  ", "note"), Span(_outlined(row), "user")],
+                [Span(f"{row['id']}  ", "note"), Span(_summarize_draft(row), "user")],
                 [Outline([Span(f"dropped: {row['problem']}", "note")])] if row["problem"] else [],
             )
             for row in rows
@@ -309,7 +312,7 @@ class ApolloWrite(GenerationRecipe):
             forms.update((form, kind) for form, kind in details["pairs"])
             for kind, found in details["topics"].items():
                 topics[kind] += found
-        return [*tally.tables(), *([pairs_table(forms), topics_table(topics)] if forms else [])]
+        return [*tally.tables(), *([build_pairs_table(forms), build_topics_table(topics)] if forms else [])]
 
 
 RECIPE = ApolloWrite()

@@ -16,17 +16,17 @@ from dialoom.personas.apollo.source.drafts import DRAFTS, ApolloDraft, DraftKind
 from dialoom.personas.apollo.source.scripted import SETS_PER_FLOW, draw_pair_labels
 from dialoom.personas.apollo.source.sessions import UNRELATED_TOOLS, list_flow_tools
 
-from .scenario import WriteScenario, world_of
+from .scenario import WriteScenario, load_world
 
 Rows = dict[str, dict[str, Any]]
-UNCHECKED = "unchecked: the checker's reply could not be parsed"
+UNPARSED_CHECK = "unchecked: the checker's reply could not be parsed"
 """The problem of a draft whose check could not be parsed.
 
 The draft is dropped at once, because a rewrite would not help.
 """
 
 
-def laid_over(left: Mapping[str, Rows], right: Mapping[str, Rows]) -> dict[str, Rows]:
+def merge_drafts(left: Mapping[str, Rows], right: Mapping[str, Rows]) -> dict[str, Rows]:
     """Return all drafts; new ones replace old ones of the same kind and id. This is the state's reducer."""
     return {kind: {**left.get(kind, {}), **right.get(kind, {})} for kind in DRAFTS}
 
@@ -40,39 +40,39 @@ class WriteState(GenerationState, total=False):
         calls: The call to run next, by the id of the unfinished session; empty once the call has been run.
     """
 
-    drafts: Annotated[dict[str, Rows], laid_over]
+    drafts: Annotated[dict[str, Rows], merge_drafts]
     offers: dict[str, list[list[dict[str, Any]]]]
     calls: Rows
 
 
-def draft_of(state: Mapping[str, Any], kind: DraftKind, id_: str) -> Any:
+def get_draft(state: Mapping[str, Any], kind: DraftKind, id_: str) -> Any:
     """Return a draft as an object of its kind's type; `None` if there is none."""
     row = state["drafts"][kind].get(id_)
     return None if row is None else DRAFTS[kind].model_validate(row)
 
 
-def passed(state: Mapping[str, Any], kind: DraftKind, id_: str) -> Any:
+def get_passed_draft(state: Mapping[str, Any], kind: DraftKind, id_: str) -> Any:
     """Return a draft if it exists and has passed all checks so far; otherwise `None`."""
-    draft = draft_of(state, kind, id_)
+    draft = get_draft(state, kind, id_)
     return draft if draft is not None and draft.is_sound else None
 
 
-def rows_of(drafts: Iterable[ApolloDraft]) -> Rows:
+def dump_drafts(drafts: Iterable[ApolloDraft]) -> Rows:
     """Return drafts as plain values."""
     return {draft.id: draft.model_dump(mode="json") for draft in drafts}
 
 
-def unwritten_of(state: WriteState, kind: DraftKind, planned: Iterable[str]) -> list[str]:
+def find_unwritten(state: WriteState, kind: DraftKind, planned: Iterable[str]) -> list[str]:
     """Return the ids of planned drafts that do not exist yet."""
     return [id_ for id_ in planned if id_ not in state["drafts"][kind]]
 
 
-def stated(reason: str | None) -> Problem | None:
+def build_problem(reason: str | None) -> Problem | None:
     """Return the problem that a check gives as the reason for rejecting a draft; `None` if the reason is empty.
 
     The reason begins with the check's name and a colon.
     """
-    result: Result = "dropped" if reason == UNCHECKED else "rejected"
+    result: Result = "dropped" if reason == UNPARSED_CHECK else "rejected"
     return problem(reason.partition(":")[0], reason, result=result) if reason else None
 
 
@@ -102,10 +102,10 @@ async def review(
 
     async def checked(unchecked: Mapping[str, Any]) -> dict[str, Problem | None]:
         found = await checker({id_: draft for id_, draft in unchecked.items() if not draft.accepted})
-        return {id_: stated(why) for id_, why in found.items()}
+        return {id_: build_problem(why) for id_, why in found.items()}
 
     known = state["problems"] if problems is None else problems
-    found = await reviewed(new, rule(lambda draft: stated(rules(draft))), checked, problems=known)
+    found = await reviewed(new, rule(lambda draft: build_problem(rules(draft))), checked, problems=known)
     with_texts: Problems = {
         id_: {**each, "written": text(drafts[id_]) if id_ in drafts else ""} for id_, each in found.items()
     }
@@ -120,7 +120,7 @@ async def review(
     if notes:
         again = ", after a rewrite" if state["round"] else ""
         scene.tell(f"{scene.scenario.user}: {passed} of {len(notes)} {kind} pass{again}")
-    return {**update, "drafts": {kind: rows_of(after)}}
+    return {**update, "drafts": {kind: dump_drafts(after)}}
 
 
 async def ask_checker(
@@ -137,7 +137,7 @@ async def ask_checker(
     """
     replies = await ask_each(scene, prompt, {id_: inputs(draft) for id_, draft in drafts.items()})
     return {
-        id_: UNCHECKED if reply is None else f"{check}: {reply.explanation or 'the checker finds it wrong'}"
+        id_: UNPARSED_CHECK if reply is None else f"{check}: {reply.explanation or 'the checker finds it wrong'}"
         for id_, reply in replies.items()
         if reply is None or reply.verdict == "wrong"
     }
@@ -188,13 +188,13 @@ class PlannedPair:
 
     def request(self, scenario: WriteScenario) -> FlowRequest:
         """Return the request in whose session the preference is stated."""
-        return FlowRequest(world_of(scenario), self.preference, self.user.resident, self.slots.told)
+        return FlowRequest(load_world(scenario), self.preference, self.user.resident, self.slots.told)
 
     def session(self, draft: SessionDraft) -> ApolloSession:
         """Return the finished session of a draft."""
         flow = FLOWS[self.preference.flow]
         first = next((turn.name for turn in draft.turns if isinstance(turn, PastCall)), list_flow_tools(flow)[0])
-        return _session(draft, "preference", f"{flow.domain}/{first}")
+        return _build_session(draft, "preference", f"{flow.domain}/{first}")
 
     def pair(self, scenario: WriteScenario, query: str) -> ApolloPair:
         """Return the finished pair, given its query."""
@@ -212,7 +212,7 @@ class PlannedPair:
             slots=dict(slots),
             values=dict(self.preference.values),
             order=self.preference.order,
-            gold=FlowRequest(world_of(scenario), self.preference, self.user.resident, slots).gold().calls,
+            gold=FlowRequest(load_world(scenario), self.preference, self.user.resident, slots).gold().calls,
             tools=list_flow_tools(flow),
             session=self.session_id,
         )
@@ -239,17 +239,17 @@ class PlannedErrand:
 
     def session(self, draft: SessionDraft) -> ApolloSession:
         """Return the finished session of a draft."""
-        return _session(draft, "unrelated", f"{TOOLS[self.tool].domain}/{self.tool}")
+        return _build_session(draft, "unrelated", f"{TOOLS[self.tool].domain}/{self.tool}")
 
 
-def planned_pairs(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator[PlannedPair]:
+def plan_pairs(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator[PlannedPair]:
     """Yield the planned pairs of every flow whose preferences have passed.
 
     There are none if the user's profile has not passed.
     """
-    user = passed(state, "users", scenario.user)
+    user = get_passed_draft(state, "users", scenario.user)
     for place, flow in enumerate(FLOWS):
-        draft = passed(state, "preferences", f"{scenario.user}-{flow}")
+        draft = get_passed_draft(state, "preferences", f"{scenario.user}-{flow}")
         if user is None or flow not in scenario.flows or draft is None:
             continue
         draw = random.Random(f"labels {scenario.seed} {scenario.user} {flow}")
@@ -262,19 +262,19 @@ def planned_pairs(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator
                 yield PlannedPair(name, user.person(), preference, number, each.story, form, kind, slots)
 
 
-def planned_errands(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator[PlannedErrand]:
+def plan_errands(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator[PlannedErrand]:
     """Yield the planned sessions about each unrelated tool."""
-    if passed(state, "users", scenario.user):
+    if get_passed_draft(state, "users", scenario.user):
         for number in range(1, scenario.errands + 1):
             for tool in UNRELATED_TOOLS:
                 yield PlannedErrand(f"{scenario.user}-{tool}-{number}", tool, number)
 
 
-def planned_sessions(scenario: WriteScenario, state: Mapping[str, Any]) -> dict[str, PlannedPair | PlannedErrand]:
+def plan_sessions(scenario: WriteScenario, state: Mapping[str, Any]) -> dict[str, PlannedPair | PlannedErrand]:
     """Return all planned sessions by their ids."""
-    pairs = {each.session_id: each for each in planned_pairs(scenario, state)}
-    return {**pairs, **{each.id: each for each in planned_errands(scenario, state)}}
+    pairs = {each.session_id: each for each in plan_pairs(scenario, state)}
+    return {**pairs, **{each.id: each for each in plan_errands(scenario, state)}}
 
 
-def _session(draft: SessionDraft, kind: Any, topic: str) -> ApolloSession:
+def _build_session(draft: SessionDraft, kind: Any, topic: str) -> ApolloSession:
     return ApolloSession(id=draft.id, user=draft.user, kind=kind, topic=topic, turns=draft.turns)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, Field
 
 from dialoom.graphs import AbsolutePath, RecipeOptions, Scenario, chosen
-from dialoom.graphs.apollo_build import planned_world
+from dialoom.graphs.apollo_build import load_planned_world
 from dialoom.inputs import Frozen
 from dialoom.personas.apollo import World
 from dialoom.personas.apollo.calls import Value
@@ -17,7 +17,12 @@ from dialoom.personas.apollo.source import PreferenceForm, Speech
 from dialoom.personas.apollo.source.drafts import Text, UserDrafts
 from dialoom.personas.apollo.source.scripted import ERRANDS_PER_TOOL, PAIRS_PER_SET, SETS_PER_FLOW
 
-PLAN: Mapping[str, Any] = {"flows": tuple(FLOWS), "pairs": PAIRS_PER_SET, "errands": ERRANDS_PER_TOOL, "world_seed": 0}
+DEFAULT_PLAN: Mapping[str, Any] = {
+    "flows": tuple(FLOWS),
+    "pairs": PAIRS_PER_SET,
+    "errands": ERRANDS_PER_TOOL,
+    "world_seed": 0,
+}
 """The default amount of data: the flows, the numbers of pairs and unrelated sessions, and the world's seed."""
 Until = Literal["users", "preferences", "sessions", "complete"]
 UNTIL: tuple[Until, ...] = get_args(Until)
@@ -69,7 +74,7 @@ class WriteOptions(RecipeOptions):
     world: int | None = Field(None, description="Seed of the simulated world. [default: 0, or as in the drafts]")
 
     def plan(self) -> dict[str, Any]:
-        """Return the entries of `PLAN` that the options set to another value.
+        """Return the entries of `DEFAULT_PLAN` that the options set to another value.
 
         If a run continues drafts, the values of all other entries are taken from the drafts.
 
@@ -132,13 +137,13 @@ class WriteScenario(Scenario):
         return {**self.facets(), "persona": self.seed_persona, "drafts": len(self.drafts.all()), **chosen}
 
 
-def world_of(scenario: WriteScenario) -> World:
+def load_world(scenario: WriteScenario) -> World:
     """Return the world for which a scenario was planned.
 
     Raises:
         RecipeError: If this version's world differs.
     """
-    return planned_world(scenario.world_seed, scenario.world)
+    return load_planned_world(scenario.world_seed, scenario.world)
 
 
 class WrittenProfile(Frozen):

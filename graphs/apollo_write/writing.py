@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from dialoom.graphs.apollo.loop import gold_refusal
+from dialoom.graphs.apollo.loop import find_gold_problem
 from dialoom.graphs.generation import Note, Result, due, earlier, problem, written
 from dialoom.graphs.stage import Scene, Update, ask_each
 from dialoom.personas.apollo import CallError, canonicalize, execute
@@ -46,41 +46,43 @@ from dialoom.personas.apollo.source.scripted import (
 from dialoom.personas.apollo.source.sessions import REQUESTS, extract_speeches, list_flow_tools
 
 from .drafts import (
-    UNCHECKED,
+    UNPARSED_CHECK,
     PlannedErrand,
     PlannedPair,
     Rows,
     WriteState,
     ask_checker,
-    draft_of,
-    passed,
-    planned_pairs,
-    planned_sessions,
+    build_problem,
+    dump_drafts,
+    find_unwritten,
+    get_draft,
+    get_passed_draft,
+    plan_pairs,
+    plan_sessions,
     review,
-    rows_of,
-    stated,
-    unwritten_of,
 )
-from .scenario import GuessedValues, ReadTalk, WriteScenario, world_of
+from .scenario import GuessedValues, ReadTalk, WriteScenario, load_world
 
-_refusal = partial(check_preferences, count=SETS_PER_FLOW)
-_NOTHING_TO_ASK = "requests: from this home and work nothing can be asked that would tell preferences apart"
+_find_preferences_problem = partial(check_preferences, count=SETS_PER_FLOW)
+_NO_REQUESTS = "requests: from this home and work nothing can be asked that would tell preferences apart"
 
 
 async def introduce(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     """Write the user's profile."""
     scenario = scene.scenario
     seed = {"number": scenario.user, "seed": scenario.seed_persona, "city": scenario.city}
-    inputs = {id_: {**seed, **earlier(state, id_)} for id_ in due(state, unwritten_of(state, "users", [scenario.user]))}
+    inputs = {
+        id_: {**seed, **earlier(state, id_)} for id_ in due(state, find_unwritten(state, "users", [scenario.user]))
+    }
     replies, problems = await written(scene, "apollo_write/profile", inputs)
     place = {"city": scenario.city, "home": scenario.home, "work": scenario.work}
     made = [UserDraft(id=id_, user=id_, **place, **reply.model_dump()) for id_, reply in replies.items()]
-    return {"drafts": {"users": rows_of(made)}, "problems": problems}
+    return {"drafts": {"users": dump_drafts(made)}, "problems": problems}
 
 
 async def look_at_user(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     """Check that the profile is unrelated to any preference, and that the places in it exist."""
-    world = world_of(scene.scenario)
+    world = load_world(scene.scenario)
 
     def rules(draft: UserDraft) -> str | None:
         try:
@@ -94,7 +96,7 @@ async def look_at_user(state: WriteState, scene: Scene[WriteScenario]) -> Update
     def described(draft: UserDraft) -> list[str]:
         return list(draft.person().information("")[:2])
 
-    draft: UserDraft | None = draft_of(state, "users", scene.scenario.user)
+    draft: UserDraft | None = get_draft(state, "users", scene.scenario.user)
     return await review(
         state,
         scene,
@@ -112,45 +114,45 @@ async def offer(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     Only preferences for which requests exist are drawn.
     """
     scenario = scene.scenario
-    user = passed(state, "users", scenario.user)
+    user = get_passed_draft(state, "users", scenario.user)
     offers = dict(state["offers"])
-    for flow in _due(state, scenario, scenario.flows) if user else ():
+    for flow in _find_due_flows(state, scenario, scenario.flows) if user else ():
         if flow not in offers:  # drawn in a thread, so that the run can be stopped
-            offers[flow] = await asyncio.to_thread(_offers, scenario, flow, user.resident)
+            offers[flow] = await asyncio.to_thread(_draw_offers, scenario, flow, user.resident)
     return {"offers": offers}
 
 
 async def prefer(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     """Have the writer choose the set that suits the user best, and write the story of each preference."""
     scenario = scene.scenario
-    user = passed(state, "users", scenario.user)
+    user = get_passed_draft(state, "users", scenario.user)
     inputs = dict[str, dict[str, Any]]()
-    for flow in _due(state, scenario, state["offers"]) if user else ():
+    for flow in _find_due_flows(state, scenario, state["offers"]) if user else ():
         if not (offers := state["offers"][flow]):
             continue
-        inputs[_id(scenario, flow)] = {
+        inputs[_build_id(scenario, flow)] = {
             "user": user.person().information("")[:2],
             "about": describe_flow(flow),
             "facets": describe_facets(flow, {facet.name: facet.values[0] for facet in FLOWS[flow].facets}),
             "offers": [[format_values(each["values"]) for each in three] for three in offers],
-            **earlier(state, _id(scenario, flow)),
+            **earlier(state, _build_id(scenario, flow)),
         }
     replies, problems = await written(scene, "apollo_write/preferences", inputs)
     notes = [
         Note(
             kind="preferences",
-            id=_id(scenario, flow),
+            id=_build_id(scenario, flow),
             check="requests",
             round=1,
             result="dropped",
-            reason=_NOTHING_TO_ASK,
+            reason=_NO_REQUESTS,
         )
         for flow, offers in state["offers"].items()
         if not offers and not state["round"]
     ]
     made = []
     for id_, reply in replies.items():
-        flow, offers = _flow(id_), state["offers"][_flow(id_)]
+        flow, offers = _parse_flow(id_), state["offers"][_parse_flow(id_)]
         if reply.choice > len(offers) or len(reply.stories) != SETS_PER_FLOW:
             problems[id_] = problem(
                 "choice",
@@ -164,19 +166,19 @@ async def prefer(state: WriteState, scene: Scene[WriteScenario]) -> Update:
         ]
         draft = PreferencesDraft(id=id_, user=scenario.user, flow=flow, sets=tuple(sets))
         made.append(draft.model_copy(update={"requests_for": draft.drawn_for(user.resident, scenario.pairs)}))
-    return {"drafts": {"preferences": rows_of(made)}, "problems": problems, "notes": notes}
+    return {"drafts": {"preferences": dump_drafts(made)}, "problems": problems, "notes": notes}
 
 
 async def look_at_preferences(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     """Check that tools can express the preferences, that valid requests for them exist, and that they suit the user."""
     scenario = scene.scenario
-    if (user := passed(state, "users", scenario.user)) is None:
+    if (user := get_passed_draft(state, "users", scenario.user)) is None:
         return {"round": 0}
     drafts, problems = {}, dict(state["problems"])
     for flow in scenario.flows:
-        if (draft := draft_of(state, "preferences", _id(scenario, flow))) is not None:
-            drafts[draft.id], why = await asyncio.to_thread(_with_requests, scenario, draft, user.resident)
-            problems |= {draft.id: each} if (each := stated(why)) else {}
+        if (draft := get_draft(state, "preferences", _build_id(scenario, flow))) is not None:
+            drafts[draft.id], why = await asyncio.to_thread(_add_requests, scenario, draft, user.resident)
+            problems |= {draft.id: each} if (each := build_problem(why)) else {}
 
     def inputs(draft: PreferencesDraft) -> dict[str, Any]:
         sets = [{"wanted": format_values(each.values), "story": each.story} for each in draft.sets]
@@ -187,81 +189,87 @@ async def look_at_preferences(state: WriteState, scene: Scene[WriteScenario]) ->
         scene,
         "preferences",
         drafts,
-        _refusal,
+        _find_preferences_problem,
         partial(ask_checker, scene, "fit", "apollo_write/preferences-check", inputs),
         lambda draft: "\n".join(f"{format_values(each.values)}: {each.story}" for each in draft.sets),
         problems,
     )
-    return {**update, "drafts": {"preferences": {**rows_of(drafts.values()), **update["drafts"]["preferences"]}}}
+    return {**update, "drafts": {"preferences": {**dump_drafts(drafts.values()), **update["drafts"]["preferences"]}}}
 
 
-def _offers(scenario: WriteScenario, flow: str, resident: Resident) -> list[list[dict[str, Any]]]:
+def _draw_offers(scenario: WriteScenario, flow: str, resident: Resident) -> list[list[dict[str, Any]]]:
     """Return sets of three preferences with their requests, as plain values; none if there are no valid requests."""
     found = []
     for number in range(scenario.offers):
         draw = random.Random(f"offers {scenario.seed} {scenario.user} {flow} {number}")
         also = partial(find_leaking_place, flow)
         try:
-            sets = find_sets(world_of(scenario), FLOWS[flow], resident, draw, SETS_PER_FLOW, scenario.pairs, also)
+            sets = find_sets(load_world(scenario), FLOWS[flow], resident, draw, SETS_PER_FLOW, scenario.pairs, also)
         except FlowError:
             break
-        found.append([_plain(each) for each in sets])
+        found.append([_dump_pairs(each) for each in sets])
     return found
 
 
-def _plain(pairs: Sequence[FlowPair]) -> dict[str, Any]:
+def _dump_pairs(pairs: Sequence[FlowPair]) -> dict[str, Any]:
     preference = pairs[0].told.preference
     requests = [{"told": dict(each.told.slots), "asked": dict(each.asked.slots)} for each in pairs]
     return {"values": dict(preference.values), "order": list(preference.order), "requests": requests}
 
 
-def _with_requests(
+def _add_requests(
     scenario: WriteScenario, draft: PreferencesDraft, resident: Resident
 ) -> tuple[PreferencesDraft, str | None]:
     """Return a draft with requests for its current preferences, and the problem if no such requests exist."""
     for_ = draft.drawn_for(resident, scenario.pairs)
     if draft.requests_for == for_:
         return draft, None
-    if wrong := _refusal(draft):
+    if wrong := _find_preferences_problem(draft):
         return draft, wrong
     draw = random.Random(f"requests {scenario.seed} {draft.id}")
     also = partial(find_leaking_place, draft.flow)
     try:
-        found = find_pairs(world_of(scenario), draft.preferences(), resident, draw, scenario.pairs, also)
+        found = find_pairs(load_world(scenario), draft.preferences(), resident, draw, scenario.pairs, also)
     except FlowError as error:
         return draft, f"requests: {error}"
     sets = [
-        each.model_copy(update={"requests": tuple(RequestSlots(**pair) for pair in _plain(pairs)["requests"])})
+        each.model_copy(update={"requests": tuple(RequestSlots(**pair) for pair in _dump_pairs(pairs)["requests"])})
         for each, pairs in zip(draft.sets, found, strict=True)
     ]
     return draft.model_copy(update={"sets": tuple(sets), "requests_for": for_}), None
 
 
-def _due(state: WriteState, scenario: WriteScenario, flows: Iterable[str]) -> list[str]:
+def _find_due_flows(state: WriteState, scenario: WriteScenario, flows: Iterable[str]) -> list[str]:
     """Return the flows whose preferences are to be written or rewritten in this attempt."""
-    planned = unwritten_of(state, "preferences", [_id(scenario, flow) for flow in flows])
-    return [_flow(id_) for id_ in due(state, planned)]
+    planned = find_unwritten(state, "preferences", [_build_id(scenario, flow) for flow in flows])
+    return [_parse_flow(id_) for id_ in due(state, planned)]
 
 
-def _id(scenario: WriteScenario, flow: str) -> str:
+def _build_id(scenario: WriteScenario, flow: str) -> str:
     return f"{scenario.user}-{flow}"
 
 
-def _flow(id_: str) -> str:
+def _parse_flow(id_: str) -> str:
     return id_.partition("-")[2]
 
 
 Planned = PlannedPair | PlannedErrand
-_MOST_CALLS = 3
+_MAX_ERRAND_CALLS = 3
 """Maximum number of calls in an unrelated session."""
 
 
 async def talk(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     """Write the next turns of every unfinished session; rewritten sessions start over."""
-    planned, going_on = planned_sessions(scene.scenario, state), state["calls"]
-    begun = {} if going_on else {id_: _beginning(planned[id_], id_, scene.scenario) for id_ in _new(state, planned)}
-    under_way: dict[str, SessionDraft] = begun or {id_: draft_of(state, "sessions", id_) for id_ in going_on}
-    inputs = {id_: _inputs(scene.scenario, state, planned[id_], draft) for id_, draft in under_way.items()}
+    planned, going_on = plan_sessions(scene.scenario, state), state["calls"]
+    begun = (
+        {}
+        if going_on
+        else {id_: _begin_session(planned[id_], id_, scene.scenario) for id_ in _find_due_sessions(state, planned)}
+    )
+    under_way: dict[str, SessionDraft] = begun or {id_: get_draft(state, "sessions", id_) for id_ in going_on}
+    inputs = {
+        id_: _build_session_inputs(scene.scenario, state, planned[id_], draft) for id_, draft in under_way.items()
+    }
     replies, problems = dict[str, Any](), dict(state["problems"])
     for prompt, type_ in (("apollo_write/session", PlannedPair), ("apollo_write/errand", PlannedErrand)):
         about = {id_: each for id_, each in inputs.items() if isinstance(planned[id_], type_)}
@@ -274,29 +282,29 @@ async def talk(state: WriteState, scene: Scene[WriteScenario]) -> Update:
         made.append(draft.model_copy(update={"turns": (*draft.turns, *(turn.speech() for turn in reply.turns))}))
         if reply.call is not None:
             calls[id_] = reply.call.model_dump()
-    return {"drafts": {"sessions": rows_of(made)}, "calls": calls, "problems": problems}
+    return {"drafts": {"sessions": dump_drafts(made)}, "calls": calls, "problems": problems}
 
 
 async def call(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     """Run the next call of each session. A session with a wrong call is stopped."""
-    planned, world = planned_sessions(scene.scenario, state), world_of(scene.scenario)
+    planned, world = plan_sessions(scene.scenario, state), load_world(scene.scenario)
     made, going_on, problems = [], Rows(), dict(state["problems"])
     for id_, called in state["calls"].items():
-        draft = draft_of(state, "sessions", id_)
-        if why := _wrong_call(scene.scenario, planned[id_], draft, called):
+        draft = get_draft(state, "sessions", id_)
+        if why := _find_call_problem(scene.scenario, planned[id_], draft, called):
             problems[id_] = problem("call", f"call: {why}")
             continue
         given = {name: value for name, value in called["arguments"].items() if value is not None}
         turn = PastCall(name=called["name"], arguments=given, output=execute(world, called))
         made.append(draft.model_copy(update={"turns": (*draft.turns, turn)}))
         going_on[id_] = {}
-    return {"drafts": {"sessions": rows_of(made)}, "calls": going_on, "problems": problems}
+    return {"drafts": {"sessions": dump_drafts(made)}, "calls": going_on, "problems": problems}
 
 
 async def look_at_sessions(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     """Check that each session states its preference in the planned form, and that unrelated sessions state none."""
-    planned, world = planned_sessions(scene.scenario, state), world_of(scene.scenario)
-    drafts = {id_: draft for id_ in planned if (draft := draft_of(state, "sessions", id_)) is not None}
+    planned, world = plan_sessions(scene.scenario, state), load_world(scene.scenario)
+    drafts = {id_: draft for id_ in planned if (draft := get_draft(state, "sessions", id_)) is not None}
 
     first = {planned[id_].session(draft).words: id_ for id_, draft in reversed(drafts.items()) if draft.turns}
 
@@ -325,7 +333,7 @@ async def look_at_sessions(state: WriteState, scene: Scene[WriteScenario]) -> Up
                 facets = describe_facets(each.preference.flow, each.preference.values)
                 pairs[id_] = {"facets": facets, "lines": lines(draft)}
         replies = await ask_each(scene, "apollo_write/session-check", pairs)
-        found = {id_: _misread(planned[id_], reply) for id_, reply in replies.items()}
+        found = {id_: _find_reading_problem(planned[id_], reply) for id_, reply in replies.items()}
         return found | await ask_checker(
             scene, "talk", "apollo_write/errand-check", lambda draft: {"lines": lines(draft)}, errands
         )
@@ -341,25 +349,27 @@ async def look_at_sessions(state: WriteState, scene: Scene[WriteScenario]) -> Up
     )
 
 
-def _new(state: WriteState, planned: Mapping[str, Planned]) -> list[str]:
+def _find_due_sessions(state: WriteState, planned: Mapping[str, Planned]) -> list[str]:
     """Return the sessions that have to be written, including those whose inputs have changed."""
     rows = state["drafts"]["sessions"]
     stale = [id_ for id_, each in planned.items() if id_ in rows and rows[id_]["about"] != each.session_hash]
-    return due(state, unwritten_of(state, "sessions", planned) + stale)
+    return due(state, find_unwritten(state, "sessions", planned) + stale)
 
 
-def _beginning(planned: Planned, id_: str, scenario: WriteScenario) -> SessionDraft:
+def _begin_session(planned: Planned, id_: str, scenario: WriteScenario) -> SessionDraft:
     form = planned.form if isinstance(planned, PlannedPair) else None
     return SessionDraft(id=id_, user=scenario.user, about=planned.session_hash, form=form)
 
 
-def _inputs(scenario: WriteScenario, state: WriteState, planned: Planned, draft: SessionDraft) -> dict[str, Any]:
+def _build_session_inputs(
+    scenario: WriteScenario, state: WriteState, planned: Planned, draft: SessionDraft
+) -> dict[str, Any]:
     before = earlier(state, draft.id)
     shared = {"lines": (), **before}
     if draft.turns:
         shared = {"lines": planned.session(draft).lines, **before, "written": ""}
     if isinstance(planned, PlannedErrand):
-        user = draft_of(state, "users", scenario.user).person()
+        user = get_draft(state, "users", scenario.user).person()
         about = {"tool": planned.tool, "number": planned.number, "definitions": format_definitions([planned.tool])}
         example = build_example_errand(scenario.world_seed, planned.tool)
         return {"user": user.information("")[:2], **about, "example": example, **shared}
@@ -379,19 +389,21 @@ def _inputs(scenario: WriteScenario, state: WriteState, planned: Planned, draft:
     }
 
 
-def _wrong_call(scenario: WriteScenario, planned: Planned, draft: SessionDraft, called: Mapping[str, Any]) -> str:
+def _find_call_problem(
+    scenario: WriteScenario, planned: Planned, draft: SessionDraft, called: Mapping[str, Any]
+) -> str:
     """Return the problem of a call that is invalid or not expected at this point, or an empty text."""
     before = [turn for turn in draft.turns if isinstance(turn, PastCall)]
     try:
         text = canonicalize(called)
     except CallError as error:
         return str(error)
-    output = execute(world_of(scenario), called)
+    output = execute(load_world(scenario), called)
     if isinstance(output, dict) and "error" in output:
         return str(output["error"])
     if isinstance(planned, PlannedErrand):
         message = f"{called['name']} after {len(before)} calls; {planned.tool} is called, once or twice"
-        return message if called["name"] != planned.tool or len(before) >= _MOST_CALLS else ""
+        return message if called["name"] != planned.tool or len(before) >= _MAX_ERRAND_CALLS else ""
     gold = planned.request(scenario).gold().plain()
     if len(before) < len(gold) and text == canonicalize(gold[len(before)]):
         return ""
@@ -399,20 +411,20 @@ def _wrong_call(scenario: WriteScenario, planned: Planned, draft: SessionDraft, 
     return f"{dict(called)} is not what the preference asks for; it should be {right}"
 
 
-def _misread(planned: Any, reply: ReadTalk | None) -> str:
+def _find_reading_problem(planned: Any, reply: ReadTalk | None) -> str:
     """Return how the preference that the checker found differs from the intended one; empty if they are the same."""
     if reply is None:
-        return UNCHECKED
+        return UNPARSED_CHECK
     if reply.verdict == "wrong":
         return f"talk: {reply.explanation or 'the checker finds it wrong'}"
     read = {each.facet: each.value for each in reply.facets}
     for name, value in planned.preference.values.items():
-        if not same_value(read.get(name), value):
+        if not is_same_value(read.get(name), value):
             return f"told: from what is said, {name} reads as {read.get(name)!r}; it should be {value!r}"
     return f"form: it reads as {reply.form}; it should be {planned.form}" if reply.form != planned.form else ""
 
 
-def same_value(read: Any, value: Any) -> bool:
+def is_same_value(read: Any, value: Any) -> bool:
     """Return whether a value that a reader found equals another value, regardless of spelling."""
     one, other = (str(each).casefold().replace("_", " ").strip() for each in (read, value))
     return one == other
@@ -424,12 +436,12 @@ _LEAK = "verified leak: a model that has not read the history makes the right ca
 
 async def ask(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     """Write the queries of pairs whose session has passed."""
-    planned = _with_session(scene.scenario, state)
+    planned = _find_pairs_with_session(scene.scenario, state)
     rows = state["drafts"]["queries"]
     stale = [id_ for id_, each in planned.items() if id_ in rows and rows[id_]["about"] != each.query_hash]
     inputs = {
-        id_: {**_inputs_of_queries(planned[id_]), **earlier(state, id_)}
-        for id_ in due(state, unwritten_of(state, "queries", planned) + stale)
+        id_: {**_build_query_inputs(planned[id_]), **earlier(state, id_)}
+        for id_ in due(state, find_unwritten(state, "queries", planned) + stale)
     }
     replies, problems = await written(scene, "apollo_write/query", inputs)
     made = [
@@ -438,25 +450,25 @@ async def ask(state: WriteState, scene: Scene[WriteScenario]) -> Update:
         )
         for id_, reply in replies.items()
     ]
-    return {"drafts": {"queries": rows_of(made)}, "problems": problems}
+    return {"drafts": {"queries": dump_drafts(made)}, "problems": problems}
 
 
 async def look_at_queries(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     """Check that queries reveal no preference but state everything else that the calls need."""
-    planned = _with_session(scene.scenario, state)
-    drafts = {id_: draft for id_ in planned if (draft := draft_of(state, "queries", id_)) is not None}
+    planned = _find_pairs_with_session(scene.scenario, state)
+    drafts = {id_: draft for id_ in planned if (draft := get_draft(state, "queries", id_)) is not None}
 
     def rules(draft: QueryDraft) -> str | None:
         each = planned[draft.id]
         pair = each.pair(scene.scenario, draft.query)
         worded = check_query_wording(draft.query, each.kind, each.user)
-        world = world_of(scene.scenario)
-        return worded or check_query(world, each.user, pair) or gold_refusal(world, pair)
+        world = load_world(scene.scenario)
+        return worded or check_query(world, each.user, pair) or find_gold_problem(world, pair)
 
     def inputs(draft: QueryDraft) -> dict[str, Any]:
         each = planned[draft.id]
         seen = {"kind": each.kind, "occasion": format_slots(each.slots.asked), "query": draft.query}
-        return {**_shared_inputs(each), **seen}
+        return {**_build_shared_inputs(each), **seen}
 
     checker = partial(ask_checker, scene, "query", "apollo_write/query-check", inputs)
     return await review(state, scene, "queries", drafts, rules, checker, lambda draft: draft.query)
@@ -468,12 +480,12 @@ async def verify(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     Drop the queries that are answered correctly at least once.
     """
     scenario = scene.scenario
-    times, planned = scenario.verify_leaks, _with_session(scenario, state)
+    times, planned = scenario.verify_leaks, _find_pairs_with_session(scenario, state)
     drafts: dict[str, QueryDraft] = {
-        id_: draft for id_ in planned if (draft := passed(state, "queries", id_)) and draft.verified < times
+        id_: draft for id_ in planned if (draft := get_passed_draft(state, "queries", id_)) and draft.verified < times
     }
     inputs = {
-        (id_, time): {**_shared_inputs(planned[id_]), "query": draft.query}
+        (id_, time): {**_build_shared_inputs(planned[id_]), "query": draft.query}
         for id_, draft in drafts.items()
         for time in range(times)
     }
@@ -489,15 +501,17 @@ async def verify(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     if drafts:
         leaks = sum(note["result"] == "dropped" for note in notes)
         scene.tell(f"{scenario.user}: {leaks} of {len(drafts)} queries are answered without the history")
-    return {"drafts": {"queries": rows_of(after)}, "notes": notes}
+    return {"drafts": {"queries": dump_drafts(after)}, "notes": notes}
 
 
-def _with_session(scenario: WriteScenario, state: WriteState) -> dict[str, PlannedPair]:
+def _find_pairs_with_session(scenario: WriteScenario, state: WriteState) -> dict[str, PlannedPair]:
     """Return the pairs whose session has passed."""
-    return {each.id: each for each in planned_pairs(scenario, state) if passed(state, "sessions", each.session_id)}
+    return {
+        each.id: each for each in plan_pairs(scenario, state) if get_passed_draft(state, "sessions", each.session_id)
+    }
 
 
-def _shared_inputs(planned: PlannedPair) -> dict[str, Any]:
+def _build_shared_inputs(planned: PlannedPair) -> dict[str, Any]:
     """Return the prompt inputs that writer, checker and solver have in common."""
     flow, slots = planned.preference.flow, planned.slots.asked
     return {
@@ -507,10 +521,10 @@ def _shared_inputs(planned: PlannedPair) -> dict[str, Any]:
     }
 
 
-def _inputs_of_queries(planned: PlannedPair) -> dict[str, Any]:
+def _build_query_inputs(planned: PlannedPair) -> dict[str, Any]:
     flow = planned.preference.flow
     return {
-        **_shared_inputs(planned),
+        **_build_shared_inputs(planned),
         "flow": flow,
         "kind": planned.kind,
         "occasion": format_slots(planned.slots.asked),
@@ -524,8 +538,8 @@ def _is_right(scenario: WriteScenario, planned: PlannedPair, answer: GuessedValu
     given = {each.facet: each.value for each in answer.facets}
     values = {}
     for name in planned.preference.values:
-        if not (known := [value for value in flow.facet(name).values if same_value(given.get(name), value)]):
+        if not (known := [value for value in flow.facet(name).values if is_same_value(given.get(name), value)]):
             return False
         values[name] = known[0]
-    request = planned.pair(scenario, "?").request(world_of(scenario), planned.user)
+    request = planned.pair(scenario, "?").request(load_world(scenario), planned.user)
     return request.gold(Preference(flow.name, values, planned.preference.order)).same_calls(request.gold())

@@ -21,12 +21,12 @@ from dialoom.personas.similarity import LEXICAL, VectorIndex, decode_vector, loa
 
 from . import writing
 from .scenario import REPLY_TYPES, PeopleOptions, PersonScenario
-from .writing import PersonState, liked, lines
+from .writing import PersonState, join_preferences, join_values
 
-_AS_CHOSEN = {"single_tasks", "multi_tasks", "repairs", "open_values", "threshold", "embedder"}
+_COPIED_OPTIONS = {"single_tasks", "multi_tasks", "repairs", "open_values", "threshold", "embedder"}
 
 
-def _usable(options: PeopleOptions) -> tuple[DomainSchema, ...]:
+def _load_domains(options: PeopleOptions) -> tuple[DomainSchema, ...]:
     """Return the schema's domains, after checking that the recipe can use them.
 
     Raises:
@@ -54,7 +54,7 @@ def _usable(options: PeopleOptions) -> tuple[DomainSchema, ...]:
 _Person = tuple[PersonScenario, Mapping[str, Any]]
 
 
-class Twins:
+class TwinFilter:
     """A filter for people who are too similar to an earlier person.
 
     Args:
@@ -75,7 +75,9 @@ class Twins:
         """
         stored = details["vector"]
         vector = (
-            decode_vector(stored) if stored else load_local_embedder(LEXICAL).embed([liked(details["preferences"])])[0]
+            decode_vector(stored)
+            if stored
+            else load_local_embedder(LEXICAL).embed([join_values(details["preferences"])])[0]
         )
         if (nearest := self._index.nearest(vector)) is not None and nearest[1] > self._threshold:
             return True
@@ -83,7 +85,7 @@ class Twins:
         return False
 
 
-def made_people(episode: Episode, scenario: PersonScenario, *_: Any) -> Iterator[_Person]:
+def complete_people(episode: Episode, scenario: PersonScenario, *_: Any) -> Iterator[_Person]:
     """Yield the person if their data is complete; otherwise nothing."""
     if is_complete(episode):
         yield scenario, episode.outcome.details
@@ -91,16 +93,18 @@ def made_people(episode: Episode, scenario: PersonScenario, *_: Any) -> Iterator
 
 def release_files(people: Iterator[_Person]) -> Iterator[FileItem]:
     """Yield the schema, and then the files of all people except twins."""
-    twins: Twins | None = None
+    twins: TwinFilter | None = None
     for scenario, details in people:
         if twins is None:
-            twins = Twins(scenario.threshold)
+            twins = TwinFilter(scenario.threshold)
             yield ("res", "schema.json"), [domain.model_dump(mode="json") for domain in scenario.domains.value]
         if not twins.has(details):
             folder = ("data", "profile", scenario.user)
-            yield (*folder, "profile.json"), _profile(scenario, details)
+            yield (*folder, "profile.json"), _build_profile(scenario, details)
             for name, kind in (("tasks.json", "single"), ("tasks_md.json", "multi")):
-                tasks = [task.model_dump(mode="json", by_alias=True) for task in tasks_in(details) if task.kind == kind]
+                tasks = [
+                    task.model_dump(mode="json", by_alias=True) for task in parse_tasks(details) if task.kind == kind
+                ]
                 yield (*folder, name), {f"Task {number}": task for number, task in enumerate(tasks, start=1)}
 
 
@@ -109,7 +113,7 @@ def is_complete(episode: Episode) -> bool:
     return episode.state == "done" and episode.outcome.ended_by == "complete"
 
 
-def written_texts(details: Mapping[str, Any]) -> dict[str, str]:
+def collect_texts(details: Mapping[str, Any]) -> dict[str, str]:
     """Return the texts that models wrote for a person (preferences, summaries, and tasks), by location."""
     found: dict[str, str] = {}
     for domain, preferences in details["preferences"].items():
@@ -121,7 +125,7 @@ def written_texts(details: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def tasks_in(details: Mapping[str, Any]) -> list[Task]:
+def parse_tasks(details: Mapping[str, Any]) -> list[Task]:
     """Return the tasks of a person's outcome."""
     return [
         Task(
@@ -134,7 +138,7 @@ def tasks_in(details: Mapping[str, Any]) -> list[Task]:
     ]
 
 
-def _profile(scenario: PersonScenario, details: Mapping[str, Any]) -> dict[str, Any]:
+def _build_profile(scenario: PersonScenario, details: Mapping[str, Any]) -> dict[str, Any]:
     """Return a profile with every domain of the schema. Masked domains are empty."""
     names = [domain.domain for domain in scenario.domains.value]
     return {
@@ -149,7 +153,7 @@ def _is_included(episode: Episode) -> bool:
     return bool(episode.facets["kept"] == "kept")
 
 
-def _tasks(title: str, is_single: bool) -> Column:
+def _build_task_column(title: str, is_single: bool) -> Column:
     def found(episode: Episode) -> list[Any]:
         tasks = episode.outcome.details["tasks"] if _is_included(episode) else ()
         return [True for task in tasks if (len(task["domains"]) == 1) == is_single]
@@ -180,8 +184,8 @@ _PEOPLE = Pivot(
             lambda each: each.outcome.counts["domains"] if _is_included(each) else None,
             interval=False,
         ),
-        _tasks("single-domain", is_single=True),
-        _tasks("multi-domain", is_single=False),
+        _build_task_column("single-domain", is_single=True),
+        _build_task_column("multi-domain", is_single=False),
         share("contradicted %", _is_contradicted),
     ],
     only_scored=False,
@@ -206,7 +210,7 @@ class PersonaLensPeople(GenerationRecipe, EmbeddingRecipe):
         "profiles": Exporter(
             "people and their tasks as personalens reads them, in the layout of its release (a folder)",
             "files",
-            made_people,
+            complete_people,
             arranged=release_files,
         ),
     }
@@ -220,8 +224,8 @@ class PersonaLensPeople(GenerationRecipe, EmbeddingRecipe):
         If the number of people is increased, the first people stay the same.
         """
         find_local_embedder(options.embedder)
-        domains = Shared(_usable(options))
-        chosen = options.model_dump(include=_AS_CHOSEN)
+        domains = Shared(_load_domains(options))
+        chosen = options.model_dump(include=_COPIED_OPTIONS)
         drawn = read_demographics(options.demographics).people(draw)
         for number, demographics in zip(range(1, options.people + 1), drawn, strict=False):
             person = Demographics(user_id=f"user{number}", **demographics)
@@ -233,8 +237,8 @@ class PersonaLensPeople(GenerationRecipe, EmbeddingRecipe):
             PersonState,
             Loop(writing.choose, needed=lambda state: state["interests"]),
             Loop(writing.prefer, writing.check, needed=lambda state: state["preferences"]),
-            Loop(writing.summarise, writing.verify, needed=writing.domains_of),
-            Loop(writing.plan, needed=lambda state: any(writing.tasks_of(state))),
+            Loop(writing.summarise, writing.verify, needed=writing.find_complete_domains),
+            Loop(writing.plan, needed=lambda state: any(writing.find_possible_tasks(state))),
             Loop(writing.situate),
             *([Loop(writing.embed)] if options.embedder != LEXICAL else []),
         )
@@ -247,10 +251,10 @@ class PersonaLensPeople(GenerationRecipe, EmbeddingRecipe):
     def outcome(self, scenario: PersonScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
         """Return the outcome, with the person's complete domains and their tasks, and the results of the checks."""
         made = {**self.initial(scenario), **state}
-        names, situations = writing.domains_of(made), made["situations"]
+        names, situations = writing.find_complete_domains(made), made["situations"]
         tasks = [
             {"id": id_, **task, "situation": situations[id_]}
-            for id_, task in writing.tasks_of(made)
+            for id_, task in writing.find_possible_tasks(made)
             if id_ in situations
         ]
         return Outcome(
@@ -268,7 +272,7 @@ class PersonaLensPeople(GenerationRecipe, EmbeddingRecipe):
 
     def talks(self, scenario: PersonScenario, outcome: Outcome) -> Iterator[Talk]:
         """Yield the texts written about the person."""
-        if texts := written_texts(outcome.details):
+        if texts := collect_texts(outcome.details):
             yield Talk.of_texts("writer", texts, self.facts(scenario))
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
@@ -283,7 +287,7 @@ class PersonaLensPeople(GenerationRecipe, EmbeddingRecipe):
             Outline(
                 [Span(name, "heading")],
                 [
-                    *(Outline([Span(line, "user")]) for line in lines(values).splitlines()),
+                    *(Outline([Span(line, "user")]) for line in join_preferences(values).splitlines()),
                     Outline([Span(details["summaries"][name])]),
                 ],
             )
@@ -294,7 +298,7 @@ class PersonaLensPeople(GenerationRecipe, EmbeddingRecipe):
                 [Span(f"{task.id}  ", "note"), Span(task.intent, "user")],
                 [Outline([Span("; ".join(task.situation.for_prompt().values()), "note")])],
             )
-            for task in tasks_in(details)
+            for task in parse_tasks(details)
         ]
         found = [
             Outline([Span(f"{each['result']} ({each['check']}) {each['id']}: {each['reason']}", "note")])
@@ -309,12 +313,12 @@ class PersonaLensPeople(GenerationRecipe, EmbeddingRecipe):
         task_notes: dict[tuple[Any, ...], Note] = {}
 
         def counted() -> Iterator[Episode]:
-            twins: Twins | None = None
+            twins: TwinFilter | None = None
             for episode in (each for each in episodes if each.state == "done"):
                 details = episode.outcome.details
                 tally.add(details["notes"])
                 task_notes.update((tuple(note.values()), note) for note in details["task_notes"])
-                twins = twins or Twins(details["threshold"])
+                twins = twins or TwinFilter(details["threshold"])
                 result = "incomplete" if not is_complete(episode) else "twin" if twins.has(details) else "kept"
                 yield replace(episode, facets={"kept": result})
 

@@ -26,10 +26,10 @@ from dialoom.personas.similarity import encode_vector
 
 from .scenario import Contradictions, ForeignPassages, PersonScenario, WrittenTask
 
-ACROSS = "several domains"
+MULTI_DOMAIN = "several domains"
 """The key of tasks over several domains."""
 
-FEWEST, MOST = 2, 5
+MIN_TASK_DOMAINS, MAX_TASK_DOMAINS = 2, 5
 """The minimum and maximum number of domains of a task over several domains."""
 
 _JUDGE_UNPARSED = "the judge's reply could not be parsed"
@@ -42,7 +42,7 @@ class PersonState(GenerationState, total=False):
         interests: The person's domains.
         preferences: The preferences by domain and name.
         summaries: The summaries by domain.
-        tasks: The drafts of tasks by domain; tasks over several domains have the key `ACROSS`. All people share the
+        tasks: The drafts of tasks by domain; tasks over several domains have the key `MULTI_DOMAIN`. All people share the
             tasks.
         situations: The situations by task id.
         vector: The packed embedding of the person's preferences; empty if embeddings are cheap to compute.
@@ -58,14 +58,14 @@ class PersonState(GenerationState, total=False):
     task_notes: Annotated[list[Note], joined]
 
 
-def listed(values: Mapping[str, Any]) -> dict[str, str]:
+def format_preferences(values: Mapping[str, Any]) -> dict[str, str]:
     """Return preferences in the form that prompts use. If a preference has several values, semicolons separate them."""
     return {name: value if isinstance(value, str) else "; ".join(value) for name, value in values.items()}
 
 
-def lines(values: Mapping[str, Any]) -> str:
+def join_preferences(values: Mapping[str, Any]) -> str:
     """Return preferences in the form that prompts use, one per line."""
-    return "\n".join(f"{name}: {text}" for name, text in listed(values).items())
+    return "\n".join(f"{name}: {text}" for name, text in format_preferences(values).items())
 
 
 async def choose(state: PersonState, scene: Scene[PersonScenario]) -> Update:
@@ -87,7 +87,8 @@ async def prefer(state: PersonState, scene: Scene[PersonScenario]) -> Update:
     """Write the preferences of each domain."""
     domains = {name: scene.scenario.domain(name) for name in due(state, state["interests"])}
     inputs = {
-        name: _preference_inputs(scene.scenario, domain) | earlier(state, name) for name, domain in domains.items()
+        name: _build_preference_inputs(scene.scenario, domain) | earlier(state, name)
+        for name, domain in domains.items()
     }
     replies, problems = await written(scene, "personalens_people/preferences", inputs)
     made = dict(state["preferences"])
@@ -95,7 +96,7 @@ async def prefer(state: PersonState, scene: Scene[PersonScenario]) -> Update:
         given = [(each.name, each.values) for each in reply.preferences]
         values, why = domains[name].spelt(given, scene.scenario.open_values)
         if why:
-            problems[name] = problem("form", why, lines(dict(given)))
+            problems[name] = problem("form", why, join_preferences(dict(given)))
         else:
             made[name] = values
     return {"preferences": {name: made[name] for name in state["interests"] if name in made}, "problems": problems}
@@ -106,15 +107,15 @@ async def check(state: PersonState, scene: Scene[PersonScenario]) -> Update:
     problems, preferences = dict(state["problems"]), dict(state["preferences"])
     new = due(state, state["interests"])
     if preferences:
-        domains = [{"name": name, "preferences": listed(values)} for name, values in preferences.items()]
+        domains = [{"name": name, "preferences": format_preferences(values)} for name, values in preferences.items()]
         inputs = {"demographics": scene.scenario.demographics.for_prompt(), "domains": domains}
         found: Contradictions | None = (await ask_each(scene, "personalens_people/consistency", {"": inputs}))[""]
-        named = None if found is None else _by_domain(found, preferences)
+        named = None if found is None else _group_by_domain(found, preferences)
         if named is None:
             open_ = [name for name in new if name in preferences]
             problems |= {name: problem("consistency", _JUDGE_UNPARSED, result="unparsed") for name in open_}
         for name, why in (named or {}).items():
-            problems[name] = problem("consistency", why, lines(preferences.pop(name)))
+            problems[name] = problem("consistency", why, join_preferences(preferences.pop(name)))
     return {"preferences": preferences, **settled(state, "preferences", new, problems, scene.scenario.repairs)}
 
 
@@ -125,7 +126,7 @@ async def summarise(state: PersonState, scene: Scene[PersonScenario]) -> Update:
             "demographics": scene.scenario.demographics.for_prompt(),
             "domain": name,
             "description": scene.scenario.domain(name).description,
-            "preferences": listed(state["preferences"][name]),
+            "preferences": format_preferences(state["preferences"][name]),
             **earlier(state, name),
         }
         for name in due(state, state["preferences"])
@@ -144,7 +145,7 @@ async def verify(state: PersonState, scene: Scene[PersonScenario]) -> Update:
 
     async def foreign(texts: Mapping[str, str]) -> Problems:
         inputs = {
-            name: {"domain": name, "preferences": listed(state["preferences"][name]), "summary": text}
+            name: {"domain": name, "preferences": format_preferences(state["preferences"][name]), "summary": text}
             for name, text in texts.items()
         }
         found = Problems()
@@ -171,19 +172,21 @@ async def plan(state: PersonState, scene: Scene[PersonScenario]) -> Update:
     The calls are shared between scenarios, because all people share the tasks.
     """
     scenario = scene.scenario
-    domains = domains_of(state)
-    several = scenario.multi_tasks and len(domains) >= FEWEST  # with fewer domains, no such task is possible
-    kinds = due(state, [*(domains if scenario.single_tasks else ()), *([ACROSS] if several else ())])
+    domains = find_complete_domains(state)
+    several = scenario.multi_tasks and len(domains) >= MIN_TASK_DOMAINS  # with fewer domains, no such task is possible
+    kinds = due(state, [*(domains if scenario.single_tasks else ()), *([MULTI_DOMAIN] if several else ())])
     replies, problems = await written(
         scene,
-        lambda place: "personalens_people/tasks-across" if place == ACROSS else "personalens_people/tasks",
-        {place: _task_inputs(scenario, place) | earlier(state, place) for place in kinds},
+        lambda place: "personalens_people/tasks-across" if place == MULTI_DOMAIN else "personalens_people/tasks",
+        {place: _build_task_inputs(scenario, place) | earlier(state, place) for place in kinds},
         common=True,
     )
     tasks = dict(state["tasks"])  # if a reply cannot be parsed, the earlier valid tasks are kept
     for place, reply in replies.items():
-        new = reply.tasks[: _count(scenario, place)]
-        tasks[place], faults = checked_tasks(new, _domains(scenario, place), FEWEST if place == ACROSS else 1)
+        new = reply.tasks[: _get_task_count(scenario, place)]
+        tasks[place], faults = check_tasks(
+            new, _get_domains(scenario, place), MIN_TASK_DOMAINS if place == MULTI_DOMAIN else 1
+        )
         if faults:
             shown = "\n".join(each.model_dump_json() for each in reply.tasks)
             problems[place] = problem("tasks", "; ".join(faults), shown)
@@ -193,47 +196,50 @@ async def plan(state: PersonState, scene: Scene[PersonScenario]) -> Update:
 
 async def situate(state: PersonState, scene: Scene[PersonScenario]) -> Update:
     """Write a situation for each task whose domains the person has."""
-    fitting = dict(tasks_of(state))
+    fitting = dict(find_possible_tasks(state))
     inputs = {
         id_: {
             "demographics": scene.scenario.demographics.for_prompt(),
-            "domains": [{"name": name, "preferences": listed(state["preferences"][name])} for name in task["domains"]],
+            "domains": [
+                {"name": name, "preferences": format_preferences(state["preferences"][name])}
+                for name in task["domains"]
+            ],
             "description": task["description"],
         }
         for id_, task in fitting.items()
     }
     replies, problems = await written(scene, "personalens_people/situation", inputs)
     made = {id_: reply.plain() for id_, reply in replies.items()}
-    scene.tell(f"{scene.scenario.user}, domains: {len(domains_of(state))}, tasks: {len(made)}")
+    scene.tell(f"{scene.scenario.user}, domains: {len(find_complete_domains(state))}, tasks: {len(made)}")
     return {"situations": made, **settled(state, "situations", fitting, problems, rewrites=0)}
 
 
 async def embed(state: PersonState, scene: Scene) -> Update:
     """Embed the person's preferences. The graph has this node only if embedding is not cheap."""
-    (vector,) = await embed_texts([liked(state["preferences"])], scene, scene.scenario.embedder)
+    (vector,) = await embed_texts([join_values(state["preferences"])], scene, scene.scenario.embedder)
     return {"vector": encode_vector(vector)}
 
 
-def liked(preferences: Mapping[str, Mapping[str, Any]]) -> str:
+def join_values(preferences: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the values of preferences as text. The names are left out, because they are the same for all people."""
-    return ". ".join(text for values in preferences.values() for text in listed(values).values())
+    return ". ".join(text for values in preferences.values() for text in format_preferences(values).values())
 
 
-def domains_of(state: Mapping[str, Any]) -> list[str]:
+def find_complete_domains(state: Mapping[str, Any]) -> list[str]:
     """Return the domains with preferences and a summary; all other domains are masked."""
     return [name for name in state["preferences"] if name in state["summaries"]]
 
 
-def tasks_of(state: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def find_possible_tasks(state: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the id and draft of each task whose domains the person has. A task's id is the same for all people."""
-    own = set(domains_of(state))
+    own = set(find_complete_domains(state))
     for place, drafts in state["tasks"].items():
         for number, draft in enumerate(drafts, start=1):
             if own.issuperset(draft["domains"]):
-                yield (f"MD-task-{number}" if place == ACROSS else f"SD-{place}-task-{number}"), draft
+                yield (f"MD-task-{number}" if place == MULTI_DOMAIN else f"SD-{place}-task-{number}"), draft
 
 
-def _by_domain(found: Contradictions, preferences: dict[str, dict[str, Any]]) -> dict[str, str] | None:
+def _group_by_domain(found: Contradictions, preferences: dict[str, dict[str, Any]]) -> dict[str, str] | None:
     """Return the judge's objections by domain; `None` if any objection names an unknown domain or preference."""
     names = {name.casefold(): name for name in preferences}
     reasons: dict[str, list[str]] = {}
@@ -245,7 +251,7 @@ def _by_domain(found: Contradictions, preferences: dict[str, dict[str, Any]]) ->
     return {name: "; ".join(texts) for name, texts in reasons.items()}
 
 
-def checked_tasks(
+def check_tasks(
     given: Sequence[WrittenTask], domains: Sequence[DomainSchema], fewest: int
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the valid tasks, with preferences and domains spelt as in the schema, and the problems of invalid tasks.
@@ -259,9 +265,9 @@ def checked_tasks(
     faults: list[str] = []
     known: set[str] = set()
     for number, task in enumerate(given, start=1):
-        about = domains if fewest == 1 else _meant(task.domains, domains)
+        about = domains if fewest == 1 else _find_domains(task.domains, domains)
         names = {each.name.casefold(): each.name for domain in about or () for each in domain.affinities}
-        if why := _fault(task, about, names, fewest, known):
+        if why := _find_task_problem(task, about, names, fewest, known):
             faults.append(f"task {number} {why}")
         else:
             known |= {task.description.casefold(), task.intent.casefold()}
@@ -275,7 +281,7 @@ def checked_tasks(
     return good, faults
 
 
-def _fault(
+def _find_task_problem(
     task: WrittenTask,
     about: Sequence[DomainSchema] | None,
     names: Mapping[str, str],
@@ -285,15 +291,15 @@ def _fault(
     """Return the problem of a task, or an empty text."""
     if about is None:
         return f"names a domain that there is not, of these: {', '.join(task.domains)}"
-    if not fewest <= len(about) <= MOST:
-        return f"has {len(about)} different domains; it must have {fewest} to {MOST}"
+    if not fewest <= len(about) <= MAX_TASK_DOMAINS:
+        return f"has {len(about)} different domains; it must have {fewest} to {MAX_TASK_DOMAINS}"
     if foreign := [each for each in task.preferences if each.casefold() not in names]:
         return f"names the preference {foreign[0]!r}, which {' and '.join(each.domain for each in about)} does not have"
     is_known = task.description.casefold() in known or task.intent.casefold() in known
     return "is one that is there already" if is_known else ""
 
 
-def _meant(names: Sequence[str], domains: Sequence[DomainSchema]) -> list[DomainSchema] | None:
+def _find_domains(names: Sequence[str], domains: Sequence[DomainSchema]) -> list[DomainSchema] | None:
     """Return the domains that have these names, without duplicates; `None` if a name is unknown."""
     by_name = {domain.domain.casefold(): domain for domain in domains}
     meant = {name.casefold(): by_name.get(name.casefold()) for name in names}
@@ -301,15 +307,15 @@ def _meant(names: Sequence[str], domains: Sequence[DomainSchema]) -> list[Domain
     return found if len(found) == len(meant) else None
 
 
-def _domains(scenario: PersonScenario, place: str) -> Sequence[DomainSchema]:
-    return scenario.domains.value if place == ACROSS else [scenario.domain(place)]
+def _get_domains(scenario: PersonScenario, place: str) -> Sequence[DomainSchema]:
+    return scenario.domains.value if place == MULTI_DOMAIN else [scenario.domain(place)]
 
 
-def _count(scenario: PersonScenario, place: str) -> int:
-    return scenario.multi_tasks if place == ACROSS else scenario.single_tasks
+def _get_task_count(scenario: PersonScenario, place: str) -> int:
+    return scenario.multi_tasks if place == MULTI_DOMAIN else scenario.single_tasks
 
 
-def _task_inputs(scenario: PersonScenario, place: str) -> dict[str, Any]:
+def _build_task_inputs(scenario: PersonScenario, place: str) -> dict[str, Any]:
     return {
         "domains": [
             {
@@ -317,13 +323,13 @@ def _task_inputs(scenario: PersonScenario, place: str) -> dict[str, Any]:
                 "description": domain.description,
                 "types": [{"name": each.name, "description": each.description} for each in domain.affinities],
             }
-            for domain in _domains(scenario, place)
+            for domain in _get_domains(scenario, place)
         ],
-        "count": _count(scenario, place),
+        "count": _get_task_count(scenario, place),
     }
 
 
-def _preference_inputs(scenario: PersonScenario, domain: DomainSchema) -> dict[str, Any]:
+def _build_preference_inputs(scenario: PersonScenario, domain: DomainSchema) -> dict[str, Any]:
     return {
         "demographics": scenario.demographics.for_prompt(),
         "domain": domain.domain,

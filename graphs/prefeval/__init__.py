@@ -35,27 +35,27 @@ from dialoom.roles import UnparsedReplyError
 
 from . import report
 from .exports import EXPORTERS
-from .results import ASSISTANT, CHECKERS, CHECKS, JUDGES, REPLY_TYPES, RIGHT, UNPARSED, error_of, lines_seen
+from .results import ASSISTANT, CHECKERS, CHECKS, JUDGES, REPLY_TYPES, RIGHT, UNPARSED, build_checker_lines, find_error
 from .scenario import (
     LINES_PER_TURN,
     Method,
     PrefEvalOptions,
     PrefEvalScenario,
     Task,
-    explicit_preferences,
-    folded,
-    items,
-    own_places,
-    preceding,
-    utterances,
+    build_conversation,
+    convert_lines,
+    find_explicit_preferences,
+    find_own_lines,
+    fold_conversation,
+    plan_items,
 )
 
 LETTERS = "ABCD"
 
-_LABEL = re.compile(
+_ANSWER_LABEL = re.compile(
     r"\A[\s*_#]*(?:(?:my |the )?(?:new|revised|final|improved) )?(?:answer|response)[*_]*:[\s*_]*", re.I
 )
-_TAGGED = re.compile(r"<choice>(.*?)(?:</choice>|\Z)", re.I | re.S)
+_CHOICE_TAG = re.compile(r"<choice>(.*?)(?:</choice>|\Z)", re.I | re.S)
 _LONE_LETTER = re.compile(r"[\s(\[*_'\"]*([A-D])[\s)\].:*_'\"]*")
 
 
@@ -101,7 +101,7 @@ async def reply(state: ItemState, scene: Scene) -> Update:  # noqa: ARG001
             broken_off[preference] = scene.finish_reason
         return text
 
-    preferences = explicit_preferences(scene.scenario)
+    preferences = find_explicit_preferences(scene.scenario)
     update: Update = {"replies": dict(zip(preferences, await asyncio.gather(*map(to, preferences)), strict=True))}
     if broken_off:
         update["replies_broken_off"] = {each: broken_off[each] for each in preferences if each in broken_off}
@@ -114,7 +114,7 @@ async def retrieve(state: ItemState, scene: Scene[PrefEvalScenario]) -> Update:
     Single messages are retrieved, as in the release, rather than exchanges, as in the paper.
     """
     scenario = scene.scenario
-    lines = preceding(scenario, state["replies"], state["position"])
+    lines = build_conversation(scenario, state["replies"], state["position"])
     pool = {id(line): place for place, line in enumerate(scenario.distractors.value)}
     own = [line.content for line in lines if id(line) not in pool]
     shared = await embed_as_rows([line.content for line in scenario.distractors.value], scene, scenario.embedder)
@@ -130,41 +130,43 @@ async def retrieve(state: ItemState, scene: Scene[PrefEvalScenario]) -> Update:
 async def answer(state: ItemState, scene: Scene) -> Update:
     """Request the answer, or the first answer of self-critic."""
     prompt = PROMPTS[state["method"]]
-    inputs = _inputs(state, scene)
+    inputs = _build_inputs(state, scene)
     if state["method"] == "rag":
         inputs["retrieved"] = [inputs["history"][place] for place in state["retrieved"]]
     sent = scene.render(prompt, **{**inputs, "history": []})[-1]["content"]
-    text = await _assistant_reply(scene, prompt, inputs)
+    text = await _ask_assistant(scene, prompt, inputs)
     # If self-critic has no first answer, there is nothing to criticise.
     is_last = state["method"] != "self-critic" or not text
-    return {"question_sent": sent, **(_answered(text, scene) if is_last else {"first": text})}
+    return {"question_sent": sent, **(_build_answer_update(text, scene) if is_last else {"first": text})}
 
 
 async def criticise(state: ItemState, scene: Scene) -> Update:
     """Request the critique of the first answer."""
-    return {"critique": await _assistant_reply(scene, "prefeval/critique", _second_inputs(state, scene))}
+    return {"critique": await _ask_assistant(scene, "prefeval/critique", _build_self_critic_inputs(state, scene))}
 
 
 async def revise(state: ItemState, scene: Scene) -> Update:
     """Request the answer that follows the critique. If there is no critique, the answer is empty."""
     if not state["critique"]:
         return {"answer": ""}
-    inputs = {**_second_inputs(state, scene), "critique": state["critique"]}
-    return _answered(_LABEL.sub("", await _assistant_reply(scene, "prefeval/revision", inputs)).strip(), scene)
+    inputs = {**_build_self_critic_inputs(state, scene), "critique": state["critique"]}
+    return _build_answer_update(
+        _ANSWER_LABEL.sub("", await _ask_assistant(scene, "prefeval/revision", inputs)).strip(), scene
+    )
 
 
-def _answered(answer: str, scene: Scene) -> Update:
+def _build_answer_update(answer: str, scene: Scene) -> Update:
     return {"answer": answer, **({} if scene.finish_reason is None else {"broken_off": scene.finish_reason})}
 
 
-def chosen(answer: str) -> str | None:
+def parse_choice(answer: str) -> str | None:
     """Return the letter of a choice, or `None`. The letter must be alone in its tag or in the answer."""
-    tagged = _TAGGED.search(answer)
+    tagged = _CHOICE_TAG.search(answer)
     found = _LONE_LETTER.fullmatch(tagged[1] if tagged else answer)
     return found[1] if found else None
 
 
-def shown_options(scenario: PrefEvalScenario) -> list[str]:
+def order_options(scenario: PrefEvalScenario) -> list[str]:
     """Return the options in the order in which they are shown; none for a free answer."""
     return [scenario.pair.options[place] for place in scenario.order]
 
@@ -175,7 +177,7 @@ def is_hit(scenario: PrefEvalScenario, state: ItemState) -> bool:
     In a choice, this is the user's last message, because the first only asks. It is unknown which message of a
     persona's talk mentions the preference, so each message of the user counts.
     """
-    own = own_places(scenario, state["replies"], state["position"])
+    own = find_own_lines(scenario, state["replies"], state["position"])
     stating = own[::LINES_PER_TURN]
     return any(place in (stating[-1:] if scenario.pair.form == "choice" else stating) for place in state["retrieved"])
 
@@ -189,20 +191,20 @@ PROMPTS: dict[Method, str] = {
 }
 
 
-def _inputs(state: ItemState, scene: Scene[PrefEvalScenario]) -> dict[str, Any]:
-    history = utterances(preceding(scene.scenario, state["replies"], state["position"]))
-    return {"history": history, "question": scene.scenario.pair.question, "options": shown_options(scene.scenario)}
+def _build_inputs(state: ItemState, scene: Scene[PrefEvalScenario]) -> dict[str, Any]:
+    history = convert_lines(build_conversation(scene.scenario, state["replies"], state["position"]))
+    return {"history": history, "question": scene.scenario.pair.question, "options": order_options(scene.scenario)}
 
 
-def _second_inputs(state: ItemState, scene: Scene) -> dict[str, Any]:
+def _build_self_critic_inputs(state: ItemState, scene: Scene) -> dict[str, Any]:
     """Return the inputs of self-critic's later prompts.
 
     The letter is a separate input, because tags in messages are escaped.
     """
-    return {**_inputs(state, scene), "first": state["first"], "choice": chosen(state["first"]) or ""}
+    return {**_build_inputs(state, scene), "first": state["first"], "choice": parse_choice(state["first"]) or ""}
 
 
-async def _assistant_reply(scene: Scene, prompt: str, inputs: dict[str, Any]) -> str:
+async def _ask_assistant(scene: Scene, prompt: str, inputs: dict[str, Any]) -> str:
     """Return the assistant's reply.
 
     If the model's reply is empty twice, an empty text is returned. It counts as a result, not as a failure.
@@ -229,8 +231,8 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
     checks = CHECKS
     facets = (Facet("topic", splits=True, unit="topics"), Facet("turns", tells_length=True))
     evaluated = "assistant"
-    report_tables = staticmethod(report.report_tables)
-    charts = staticmethod(report.charts)
+    report_tables = staticmethod(report.build_tables)
+    charts = staticmethod(report.build_charts)
 
     def embeds(self, options: PrefEvalOptions) -> bool:
         """Return whether any item uses rag."""
@@ -246,7 +248,7 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
         """Yield items by topic and pair; for each pair, one item for each combination of the axes' values."""
         if self.embeds(options):
             find_local_embedder(options.embedder)
-        return items(options, draw, note)
+        return plan_items(options, draw, note)
 
     def graph(self, options: PrefEvalOptions) -> Graph:
         """Return the graph: replies to preferences, then the method's nodes, then the checkers."""
@@ -292,10 +294,10 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
         """Return the messages without the unrelated turns, and the checkers' judgements."""
         answered = "chosen" if scenario.task == "classification" else "answered"
         return Outcome(
-            messages=tuple(_recipe_lines(scenario, state)),
+            messages=tuple(_build_lines(scenario, state)),
             ended_by="error" if failed else answered if state.get("answer") else "empty_answer",
             counts={"turns": scenario.turns, "tokens": scenario.tokens},
-            details=_details(scenario, state),
+            details=_build_details(scenario, state),
             judgements=tuple(Judgement.model_validate(value) for value in state.get("judgements", [])),
         )
 
@@ -305,12 +307,12 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
 
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:
         """Return the checker's inputs as lines."""
-        return lines_seen(judgement.metric, outcome)
+        return build_checker_lines(judgement.metric, outcome)
 
     def concluded(self, outcome: Outcome) -> Iterator[Judgement]:
         """Yield a judgement of whether a free answer is right, derived from the checkers' verdicts."""
         if any(judgement.metric in CHECKERS for judgement in outcome.judgements):
-            if (error := error_of(outcome.judgements)) == UNPARSED:
+            if (error := find_error(outcome.judgements)) == UNPARSED:
                 yield Judgement(metric=RIGHT, target=ASSISTANT, status="unparsed")
             else:
                 yield Judgement(metric=RIGHT, target=ASSISTANT, score=error is None, explanation=error or "")
@@ -322,7 +324,7 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
         the question is left out.
         """
         facts = self.facts(scenario)
-        own = list(_own_exchanges(outcome))
+        own = list(_find_own_exchanges(outcome))
         yield from (Talk(each, facts, since=1) for each in own)
         if scenario.task == "generation" and outcome.details["answer"]:
             is_cut = outcome.messages[-1].finish_reason == "length"
@@ -335,9 +337,9 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
         return {}
 
 
-def _recipe_lines(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> Iterator[Line]:
+def _build_lines(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> Iterator[Line]:
     replies, broken_off = state.get("replies", {}), state.get("replies_broken_off", {})
-    yield from folded(scenario, replies, state.get("position", scenario.position), broken_off)
+    yield from fold_conversation(scenario, replies, state.get("position", scenario.position), broken_off)
     for role, name in (("user", "question_sent"), ("first answer", "first"), ("critique", "critique")):
         if text := state.get(name):
             yield Line(role=role, content=text)
@@ -345,7 +347,7 @@ def _recipe_lines(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> Itera
         yield Line(role="assistant", content=text, finish_reason=state.get("broken_off"))
 
 
-def _own_exchanges(outcome: Outcome) -> Iterator[list[GateLine]]:
+def _find_own_exchanges(outcome: Outcome) -> Iterator[list[GateLine]]:
     """Yield each preference to which the model itself has replied, with the reply."""
     for place, (statement, response) in enumerate(pairwise(outcome.messages), start=1):
         if response.role == ASSISTANT and statement.content in outcome.details["replies"]:
@@ -355,7 +357,7 @@ def _own_exchanges(outcome: Outcome) -> Iterator[list[GateLine]]:
             ]
 
 
-def _details(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> dict[str, Any]:
+def _build_details(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return the data that exports need, besides the scenario, to rebuild the conversation."""
     details = {
         "preference": scenario.pair.preference,
@@ -368,10 +370,10 @@ def _details(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> dict[str, 
         details |= {"retrieved": state["retrieved"], "hit": is_hit(scenario, found)}
     if scenario.task == "classification":
         details |= {
-            "options": shown_options(scenario),
+            "options": order_options(scenario),
             "correct": LETTERS[scenario.order.index(0)],  # the first stored option is the correct one
-            "choice": chosen(details["answer"]),
-            "first_choice": chosen(state.get("first", "")),
+            "choice": parse_choice(details["answer"]),
+            "first_choice": parse_choice(state.get("first", "")),
         }
     return details
 

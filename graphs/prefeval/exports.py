@@ -14,11 +14,11 @@ from dialoom.graphs.training_rows import SystemOptions
 from dialoom.personas.preferences import DEFAULT_POOL, Form, build_common_columns, build_row, read_chats
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
 
-from .results import CHECKERS, UNJUDGED, UNPARSED, error_of, quote_of
-from .scenario import LINES_PER_TURN, Method, PrefEvalScenario, stating_lines, utterances
+from .results import CHECKERS, UNJUDGED, UNPARSED, find_error, find_quote
+from .scenario import LINES_PER_TURN, Method, PrefEvalScenario, build_preference_lines, convert_lines
 
 ROOT = "benchmark_results"
-LEFT_OUT = (ROOT, "left_out.json")
+LEFT_OUT_FILE = (ROOT, "left_out.json")
 """The file that lists the answers missing from the files of verdicts, with the reasons."""
 
 _FORMS: Mapping[Form, tuple[str, ...]] = {
@@ -43,20 +43,20 @@ def release_rows(
     The scripts require all verdicts in every row of the second file, so an answer that lacks a verdict is only in the
     first.
     """
-    folders, name = _place(scenario, models["assistant"])
+    folders, name = _build_location(scenario, models["assistant"])
     if scenario.task == "classification":
-        yield (ROOT, *_FORMS[scenario.pair.form], "mcq_results", *folders, name), _choice_row(scenario, episode)
+        yield (ROOT, *_FORMS[scenario.pair.form], "mcq_results", *folders, name), _build_choice_row(scenario, episode)
         return
     into = (ROOT, *_FORMS[scenario.pair.form], "generation_results", *folders)
-    row = _answer_row(scenario, episode)
+    row = _build_answer_row(scenario, episode)
     yield (*into, name), row
-    if (error := error_of(episode.outcome.judgements)) in (UNPARSED, UNJUDGED):
-        yield LEFT_OUT, {"id": episode.id, "file": "/".join((*into[1:], f"error_{name}")), "why": error}
+    if (error := find_error(episode.outcome.judgements)) in (UNPARSED, UNJUDGED):
+        yield LEFT_OUT_FILE, {"id": episode.id, "file": "/".join((*into[1:], f"error_{name}")), "why": error}
     else:
-        yield (*into, f"error_{name}"), {**row, "evaluation_error_analysis": _analysis(episode)}
+        yield (*into, f"error_{name}"), {**row, "evaluation_error_analysis": _build_analysis(episode)}
 
 
-def _place(scenario: PrefEvalScenario, model: str) -> tuple[tuple[str, str], str]:
+def _build_location(scenario: PrefEvalScenario, model: str) -> tuple[tuple[str, str], str]:
     """Return the folders of a method and a topic, and the file's name.
 
     The release has no files for positions other than the start, for further preferences, for the conflict setting, or
@@ -73,20 +73,20 @@ def _place(scenario: PrefEvalScenario, model: str) -> tuple[tuple[str, str], str
     return (task, topic), f"{model.replace('/', '_').replace(':', '_')}_{topic}_{scenario.turns}interturn.json"
 
 
-def _answer_row(scenario: PrefEvalScenario, episode: Episode) -> dict[str, Any]:
+def _build_answer_row(scenario: PrefEvalScenario, episode: Episode) -> dict[str, Any]:
     details = episode.outcome.details
-    row = {**build_row(scenario.pair), **_reply(scenario, details), "response_to_q": details["answer"]}
+    row = {**build_row(scenario.pair), **_build_own_reply(scenario, details), "response_to_q": details["answer"]}
     if scenario.method == "self-critic":
         row |= {"zero_shot_response_to_q": details.get("first", ""), "self_critic": details.get("critique", "")}
     return row
 
 
-def _choice_row(scenario: PrefEvalScenario, episode: Episode) -> dict[str, Any]:
+def _build_choice_row(scenario: PrefEvalScenario, episode: Episode) -> dict[str, Any]:
     details = episode.outcome.details
     row = {
         **build_common_columns(scenario.pair),
         "classification_task_options": list(scenario.pair.options),
-        **_reply(scenario, details),
+        **_build_own_reply(scenario, details),
         "shuffled_options": details["options"],
         "response_to_q": details["answer"],
         "choice": details["choice"],
@@ -97,13 +97,13 @@ def _choice_row(scenario: PrefEvalScenario, episode: Episode) -> dict[str, Any]:
     return row
 
 
-def _reply(scenario: PrefEvalScenario, details: Mapping[str, Any]) -> dict[str, Any]:
+def _build_own_reply(scenario: PrefEvalScenario, details: Mapping[str, Any]) -> dict[str, Any]:
     """Return the model's own reply to an explicit preference."""
     is_explicit = scenario.pair.form == "explicit"
     return {"response_to_pref": details["replies"][scenario.pair.preference]} if is_explicit else {}
 
 
-def _analysis(episode: Episode) -> dict[str, Any]:
+def _build_analysis(episode: Episode) -> dict[str, Any]:
     """Return the checkers' verdicts. If a checker was not asked, because nothing was quoted, its verdict is no."""
     found = {each.metric: each for each in episode.outcome.judgements}
 
@@ -114,7 +114,7 @@ def _analysis(episode: Episode) -> dict[str, Any]:
         key: {"explanation": found[metric].explanation if metric in found else "", "answer": word(metric)}
         for key, metric in {"violate": "violates", "hallucinate": "hallucinates", "helpful": "helpful"}.items()
     }
-    return {"acknow": {"answer": word("acknowledges"), "extract_pref": quote_of(episode.outcome.judgements)}, **words}
+    return {"acknow": {"answer": word("acknowledges"), "extract_pref": find_quote(episode.outcome.judgements)}, **words}
 
 
 def item_rows(
@@ -123,7 +123,7 @@ def item_rows(
     """Yield an item as a row for the user's own analyses: its setting and texts, each verdict, and the error type."""
     details, judgements = episode.outcome.details, episode.outcome.judgements
     found = {each.metric: each.score for each in judgements}
-    error = error_of(judgements)
+    error = find_error(judgements)
     yield {
         "model": models["assistant"],
         **scenario.facets(),
@@ -136,7 +136,7 @@ def item_rows(
         "choice": details.get("choice"),
         "correct_choice": details.get("correct"),
         **{checker: found.get(checker) for checker in CHECKERS},
-        "quote": quote_of(judgements),
+        "quote": find_quote(judgements),
         "is_right": None if error in (UNPARSED, UNJUDGED) else error is None,
         "error": error,
     }
@@ -165,7 +165,7 @@ class TrainingOptions(SystemOptions):
             RecipeError: If the chats have fewer turns.
         """
         path = self.pool or DEFAULT_POOL
-        lines = _last_lines(path, self.last_chats)
+        lines = _read_last_lines(path, self.last_chats)
         most = len(lines) // LINES_PER_TURN
         if max(self.between) > most:
             raise RecipeError(
@@ -177,7 +177,7 @@ class TrainingOptions(SystemOptions):
 
 
 @lru_cache(maxsize=2)
-def _last_lines(path: Path, chats: int) -> tuple[Line, ...]:
+def _read_last_lines(path: Path, chats: int) -> tuple[Line, ...]:
     return tuple(Line(role=line.speaker, content=line.content) for chat in read_chats(path)[-chats:] for line in chat)
 
 
@@ -194,11 +194,11 @@ def training_rows(
     setting = (scenario.task, scenario.method, pair.form, scenario.turns, len(scenario.extras))
     if episode.state != "done" or setting != ("generation", "reminder", "explicit", 0, 0) or not details["answer"]:
         return
-    if options.right_only and error_of(episode.outcome.judgements):
+    if options.right_only and find_error(episode.outcome.judgements):
         return
     for turns, lines in between.items():
-        messages = [*stating_lines(pair, details["replies"]), *lines, Line(role="user", content=pair.question)]
-        history: list[Utterance] = utterances(messages)
+        messages = [*build_preference_lines(pair, details["replies"]), *lines, Line(role="user", content=pair.question)]
+        history: list[Utterance] = convert_lines(messages)
         prompt = options.apply(prompts["prefeval/reply"].render({"history": history}))
         completion: list[ChatMessage] = [{"role": "assistant", "content": details["answer"]}]
         yield {"prompt": prompt, "completion": completion, "topic": pair.topic, "unrelated_turns": turns}

@@ -21,11 +21,11 @@ from .results import (
     WRONG,
     ItemResults,
     Setting,
-    along,
-    counted_by_error,
-    grouped,
+    build_error_filters,
+    find_varying_axes,
+    group_settings,
     pearson,
-    varying,
+    select_varying,
 )
 
 Figures = Mapping[str, Callable[[Sequence[Setting]], Cell]]
@@ -36,44 +36,46 @@ PIE_TURNS = 10
 """The number of turns for which the paper shows the shares of errors."""
 _FIXED_AXES = ("model", "method")
 """The axes that tables show even if all rows have the same value."""
-_ONE = {"preferences": "1", "arm": ""}
+_SINGLE_FACETS = {"preferences": "1", "arm": ""}
 """The facets of settings with a single preference."""
-_PLAIN = {"position": "0.0", **_ONE}
+_PLAIN_FACETS = {"position": "0.0", **_SINGLE_FACETS}
 """The facets of settings for which `is_plain` is true."""
-_JUDGED = ScenarioFilter(state="done", is_judged=True)
+_JUDGED_ITEMS = ScenarioFilter(state="done", is_judged=True)
 """The items that count in accuracies."""
-_ACCURACY = (
+_ACCURACY_NOTE = (
     "Accuracy: share of answers without an error, or of right choices; unparsed answers count as wrong. Averages are "
     "unweighted means over the topics. In brackets: Wilson's 95 % intervals; for averages, with the effective number "
     "of pairs that follows from the variance within each topic. A dash: no item is finished and judged, or the "
     "average lacks a topic."
 )
-_TURNS = "Turns: the number of unrelated turns, plus the turns of the preference and the question."
-_ERRORS = (
+_TURNS_NOTE = "Turns: the number of unrelated turns, plus the turns of the preference and the question."
+_ERRORS_NOTE = (
     "An answer has at most one error: unaware (goes against the preference and names none), hallucination (goes "
     "against it and names another one), inconsistency (names it and goes against it), unhelpful. Unparsed: a checker's "
     "reply could not be parsed."
 )
-_ITEMS = (
+_ITEMS_NOTE = (
     "Too long: items that failed because the request exceeded the model's context window. Tokens: the mean number of "
     "tokens before the question, without a model's own replies to preferences."
 )
-_CELLS = (
+_CORRELATION_NOTE = (
     "r: Pearson's correlation of the accuracies of both tasks over the settings (model, method, length and any other "
     "varied axis). Each accuracy is the mean over the topics."
 )
-_BEFORE = "Stated before: no preference (alone), one on another topic (agreeing), or a contradictory one (conflicting)."
-_FOUND = (
+_CONFLICT_NOTE = (
+    "Stated before: no preference (alone), one on another topic (agreeing), or a contradictory one (conflicting)."
+)
+_RETRIEVAL_NOTE = (
     "Found: the k retrieved messages include the one in which the user states the preference (form persona: any "
     "message of the user in the talk that mentions it, as it is unknown which one does)."
 )
 
-_ACCURACY_AXIS = "accuracy, mean over topics"
-_TURNS_AXIS = "turns: the unrelated ones, the preference's and the question's"
-_INTERVALS = "95 % intervals by Wilson, for pairs sampled within each topic."
+_ACCURACY_LABEL = "accuracy, mean over topics"
+_TURNS_LABEL = "turns: the unrelated ones, the preference's and the question's"
+_INTERVALS_NOTE = "95 % intervals by Wilson, for pairs sampled within each topic."
 
 
-def report_tables(runs: Runs) -> list[Table]:
+def build_tables(runs: Runs) -> list[Table]:
     """Return all tables that have rows, in one pass over the items of each run."""
     results = ItemResults(runs)
     one = [setting for setting in results.settings if setting.preferences == 1 and not setting.arm]
@@ -81,29 +83,31 @@ def report_tables(runs: Runs) -> list[Table]:
     before = "Accuracy by the position of the preference (share of unrelated turns before it)"
     plain = results.some(lambda setting: setting.is_plain)
     found = [
-        _across(results, "length", plain, "accuracy", f"Accuracy by length, {over}", constant=_PLAIN),
-        *_by_topic(results),
-        _across(results, "position", _varied(results, one, "position", 0), "position", before, constant=_ONE),
-        _across(
+        _build_axis_table(results, "length", plain, "accuracy", f"Accuracy by length, {over}", constant=_PLAIN_FACETS),
+        *_build_topic_tables(results),
+        _build_axis_table(
+            results, "position", _select_axis(results, one, "position", 0), "position", before, constant=_SINGLE_FACETS
+        ),
+        _build_axis_table(
             results,
             "preferences",
-            _varied(results, [setting for setting in results.settings if not setting.arm], "preferences", 1),
+            _select_axis(results, [setting for setting in results.settings if not setting.arm], "preferences", 1),
             "preferences",
             "Accuracy by the number of preferences",
         ),
-        _across(
+        _build_axis_table(
             results,
             "arm",
             results.some(lambda setting: bool(setting.arm)),
             "conflict",
             "Accuracy by the preference stated earlier in the conversation",
-            [_BEFORE],
+            [_CONFLICT_NOTE],
         ),
-        _retrieval(results),
-        _errors(results),
-        _choices(results),
-        _correlation(results),
-        _items(results),
+        _build_retrieval_table(results),
+        _build_error_table(results),
+        _build_choice_table(results),
+        _build_correlation_table(results),
+        _build_item_table(results),
     ]
     for table in found if results.has_trials else ():
         if any(isinstance(cell, Estimate) for row in table.rows for cell in row):
@@ -111,14 +115,14 @@ def report_tables(runs: Runs) -> list[Table]:
     return [table for table in found if table.rows]
 
 
-def _varied(results: ItemResults, settings: Sequence[Setting], axis: str, usual: int) -> list[Setting]:
+def _select_axis(results: ItemResults, settings: Sequence[Setting], axis: str, usual: int) -> list[Setting]:
     """Return the settings that differ only in this axis; if there are none, those with a value above `usual`."""
     if not results.total(*settings).n:
         return []
-    return along(settings, axis) or [setting for setting in settings if getattr(setting, axis) > usual]
+    return select_varying(settings, axis) or [setting for setting in settings if getattr(setting, axis) > usual]
 
 
-def _table(
+def _build_table(
     name: str,
     title: str,
     groups: Sequence[Sequence[Setting]],
@@ -153,7 +157,7 @@ def _table(
     return table
 
 
-def _across(
+def _build_axis_table(
     results: ItemResults,
     axis: str,
     settings: list[Setting],
@@ -169,22 +173,22 @@ def _across(
 
     words = {getattr(setting, axis): f"{setting.text_of(axis)} %" for setting in settings}
     figures: Figures = {words[value]: partial(at, value=value) for value in results.values(axis, settings)}
-    axes = varying(settings, but=(axis,), always=_FIXED_AXES)
-    notes = [*notes, _ACCURACY, _TURNS, *_too_long(results, settings)]
-    table = _table(name, title, grouped(settings, but=(axis,)), axes, figures, notes, constant)
-    table.population = _JUDGED
+    axes = find_varying_axes(settings, but=(axis,), always=_FIXED_AXES)
+    notes = [*notes, _ACCURACY_NOTE, _TURNS_NOTE, *_build_too_long_notes(results, settings)]
+    table = _build_table(name, title, group_settings(settings, but=(axis,)), axes, figures, notes, constant)
+    table.population = _JUDGED_ITEMS
     for each in settings:
         table.chosen[words[getattr(each, axis)]] = {**(constant or {}), **dict(filter(None, [each.facet(axis)]))}
     return table
 
 
-def _by_topic(results: ItemResults) -> list[Table]:
+def _build_topic_tables(results: ItemResults) -> list[Table]:
     """Return a table by topic for each task, form and length, if there are several topics."""
     tables = []
     by = ("task", "form", "length")
-    for group in grouped((each for each in results.settings if each.is_plain), by=by):
+    for group in group_settings((each for each in results.settings if each.is_plain), by=by):
         task, form, length = group[0].task, group[0].form, group[0].length
-        constant = {**_PLAIN, **dict(filter(None, map(group[0].facet, by)))}
+        constant = {**_PLAIN_FACETS, **dict(filter(None, map(group[0].facet, by)))}
 
         figures: Figures = {
             "Average %": lambda row: results.average(row[0]),
@@ -192,60 +196,64 @@ def _by_topic(results: ItemResults) -> list[Table]:
         }
         name, title = f"{task}-{form}-{length.amount}-{length.unit}", f"Accuracy by topic: {task}, {form}, {length}"
         rows = [[setting] for setting in group] if results.total(*group).n else []
-        notes = [_ACCURACY, *_too_long(results, group)]
-        table = _table(name, title, rows, varying(group, always=_FIXED_AXES), figures, notes, constant)
+        notes = [_ACCURACY_NOTE, *_build_too_long_notes(results, group)]
+        table = _build_table(name, title, rows, find_varying_axes(group, always=_FIXED_AXES), figures, notes, constant)
         table.chosen.update({f"{topic} %": {**constant, "topic": topic} for topic in results.topics})
-        table.population = _JUDGED
+        table.population = _JUDGED_ITEMS
         tables.append(table)
     return tables if len(results.topics) > 1 else []
 
 
-def _too_long(results: ItemResults, settings: Sequence[Setting]) -> list[str]:
+def _build_too_long_notes(results: ItemResults, settings: Sequence[Setting]) -> list[str]:
     count = results.total(*settings)["too_long"]
     return [f"Not counted, because a request exceeded the model's context window: {count:,} items."] if count else []
 
 
-def _retrieval(results: ItemResults) -> Table:
+def _build_retrieval_table(results: ItemResults) -> Table:
     settings = [setting for setting in results.settings if setting.retrieved]
     figures: Figures = {
         "retrieved": lambda row: row[0].text_of("retrieved"),
         "accuracy %": lambda row: results.average(row[0]),
         "preference found %": lambda row: results.hit_rate(row[0]),
     }
-    axes = varying(settings, but=("retrieved", "method"), always=("model",))
+    axes = find_varying_axes(settings, but=("retrieved", "method"), always=("model",))
     title = "Retrieval: hit rate among k messages"
-    table = _table("retrieval", title, [[each] for each in settings], axes, figures, [_FOUND, _ACCURACY])
-    table.population, table.counted["accuracy %"] = ScenarioFilter(state="done"), _JUDGED
+    table = _build_table(
+        "retrieval", title, [[each] for each in settings], axes, figures, [_RETRIEVAL_NOTE, _ACCURACY_NOTE]
+    )
+    table.population, table.counted["accuracy %"] = ScenarioFilter(state="done"), _JUDGED_ITEMS
     return table
 
 
-def _counts(results: ItemResults, keys: Mapping[str, str]) -> Figures:
+def _build_count_columns(results: ItemResults, keys: Mapping[str, str]) -> Figures:
     """Return the columns that count items."""
     return {column: lambda row, key=key: results.total(*row)[key] for column, key in keys.items()}  # type: ignore[misc]
 
 
-def _of_task(results: ItemResults, task: str, name: str, title: str, figures: Figures, notes: Sequence[str]) -> Table:
+def _build_task_table(
+    results: ItemResults, task: str, name: str, title: str, figures: Figures, notes: Sequence[str]
+) -> Table:
     settings = results.some(lambda setting: setting.task == task)
-    axes = varying(settings, always=(*_FIXED_AXES, "length"))
-    table = _table(name, title, [[each] for each in settings], axes, figures, notes, {"task": task})
+    axes = find_varying_axes(settings, always=(*_FIXED_AXES, "length"))
+    table = _build_table(name, title, [[each] for each in settings], axes, figures, notes, {"task": task})
     table.population = ScenarioFilter(state="done")
     return table
 
 
-def _errors(results: ItemResults) -> Table:
+def _build_error_table(results: ItemResults) -> Table:
     keys = {"answers": "done", **{kind: kind for kind in (RIGHT, *ERROR_TYPES, UNPARSED)}, "not judged": UNJUDGED}
-    figures = _counts(results, keys)
-    table = _of_task(results, "generation", "errors", "Free answers and their errors", figures, [_ERRORS])
-    table.counted = {**counted_by_error(), "not judged": ScenarioFilter(is_judged=False)}
+    figures = _build_count_columns(results, keys)
+    table = _build_task_table(results, "generation", "errors", "Free answers and their errors", figures, [_ERRORS_NOTE])
+    table.counted = {**build_error_filters(), "not judged": ScenarioFilter(is_judged=False)}
     table.judged = {kind: [f"{checker} ({ASSISTANT})" for checker in CHECKERS] for kind in (RIGHT, *ERROR_TYPES)}
     return table
 
 
-def _choices(results: ItemResults) -> Table:
+def _build_choice_table(results: ItemResults) -> Table:
     no_letter = "wrong without a letter"
-    counts = _counts(results, {"right": RIGHT, "wrong": WRONG, no_letter: "no_letter"})
+    counts = _build_count_columns(results, {"right": RIGHT, "wrong": WRONG, no_letter: "no_letter"})
     figures: Figures = {"choices": lambda row: results.total(*row).n, **counts}
-    table = _of_task(results, "classification", "choices", "Choices among four options", figures, [])
+    table = _build_task_table(results, "classification", "choices", "Choices among four options", figures, [])
     table.judged = {}
     table.counted = {choice: ScenarioFilter(verdicts=[{CORRECT: choice == "right"}]) for choice in ("right", "wrong")}
     table.counted["choices"] = ScenarioFilter(is_judged=True)
@@ -253,127 +261,151 @@ def _choices(results: ItemResults) -> Table:
     return table
 
 
-def _correlation(results: ItemResults) -> Table:
-    table = Table("correlation", "Correlation of free answers and choices", ["form", "cells", "r"], notes=[_CELLS])
+def _build_correlation_table(results: ItemResults) -> Table:
+    table = Table(
+        "correlation", "Correlation of free answers and choices", ["form", "cells", "r"], notes=[_CORRELATION_NOTE]
+    )
     for cells in results.both_tasks():
         if (r := pearson(cells)) is not None:
             table.rows.append([cells[0].setting.form, len(cells), r])
     return table
 
 
-def _items(results: ItemResults) -> Table:
+def _build_item_table(results: ItemResults) -> Table:
     counts = {"items": "items", "failed": "failed", "too long": "too_long", "empty answers": "empty"}
-    figures: Figures = {**_counts(results, counts), "tokens": lambda row: results.tokens(*row)}
+    figures: Figures = {**_build_count_columns(results, counts), "tokens": lambda row: results.tokens(*row)}
     axes = ("model", "length")
-    table = _table("dialogues", "Items", grouped(results.settings, by=axes), axes, figures, [_ITEMS, _TURNS])
+    table = _build_table(
+        "dialogues", "Items", group_settings(results.settings, by=axes), axes, figures, [_ITEMS_NOTE, _TURNS_NOTE]
+    )
     table.judged, table.decimals = {}, {"tokens": 0}
     table.counted["failed"] = ScenarioFilter(state="failed")
     table.chosen.update(dict.fromkeys(("too long", "empty answers")))
     return table
 
 
-def charts(runs: Runs) -> list[Chart]:
+def build_charts(runs: Runs) -> list[Chart]:
     """Return all charts that have data, in one pass over the items of each run."""
     results = ItemResults(runs)
-    made = (_lengths, _variants, _shares, _numbers, _preferences, _conflict, _positions, _scatter, _retrieved)
+    made = (
+        _length_charts,
+        _variant_charts,
+        _error_share_charts,
+        _error_count_charts,
+        _preference_charts,
+        _conflict_charts,
+        _position_charts,
+        _correlation_charts,
+        _retrieval_charts,
+    )
     return [chart for chart_of in made for chart in chart_of(results)]
 
 
-def _lengths(results: ItemResults) -> Iterable[Chart]:
+def _length_charts(results: ItemResults) -> Iterable[Chart]:
     """Yield figures 3 and 10 of the paper: accuracy of zero-shot by turns and by tokens, with one line per model."""
     settings = [each for each in results.settings if each.is_plain and each.method == "zero-shot"]
-    for suffix, in_title, panel in _panels(settings, ("task", "form")):
+    for suffix, in_title, panel in _split_panels(settings, ("task", "form")):
         by_turns = [setting for setting in panel if setting.length.unit == "turns"]
         title = f"Zero-shot accuracy by {{}}{in_title}"
-        yield from _over(
+        yield from _build_axis_chart(
             results,
             by_turns,
             "length",
             attrgetter("length.amount"),
             f"turns{suffix}",
             title.format("turns"),
-            _TURNS_AXIS,
+            _TURNS_LABEL,
         )
         tokens = "tokens before the question"
-        yield from _over(results, panel, "length", results.tokens, f"tokens{suffix}", title.format("tokens"), tokens)
+        yield from _build_axis_chart(
+            results, panel, "length", results.tokens, f"tokens{suffix}", title.format("tokens"), tokens
+        )
 
 
-def _variants(results: ItemResults) -> Iterable[Chart]:
+def _variant_charts(results: ItemResults) -> Iterable[Chart]:
     """Yield the paper's figures 4 and 6 (accuracy by turns, a line per method) and 5 (reminder, a line per form)."""
-    every = _by_turns(results)
+    every = _select_by_turns(results)
     reminded = [setting for setting in every if setting.method == "reminder"]
     for name, title, settings, axes in (
         ("methods", "Accuracy by method", every, ("model", "task", "form")),
         ("forms", "Accuracy with a reminder, by form", reminded, ("model", "task")),
     ):
-        for suffix, in_title, panel in _panels(settings, axes):
+        for suffix, in_title, panel in _split_panels(settings, axes):
             if len({(setting.method, setting.retrieved, setting.form) for setting in panel}) > 1:
-                yield from _over(
+                yield from _build_axis_chart(
                     results,
                     panel,
                     "length",
                     attrgetter("length.amount"),
                     f"{name}{suffix}",
                     f"{title}{in_title}",
-                    _TURNS_AXIS,
+                    _TURNS_LABEL,
                 )
 
 
-def _shares(results: ItemResults) -> Iterable[Chart]:
+def _error_share_charts(results: ItemResults) -> Iterable[Chart]:
     """Yield figure 7 of the paper: each error's share of the answers, by method."""
-    settings = _free(results)
+    settings = _select_free_answers(results)
     nearest = min((setting.length for setting in settings), key=lambda each: abs(each.amount - PIE_TURNS), default=None)
-    for suffix, in_title, panel in _panels([each for each in settings if each.length == nearest], ("model", "form")):
+    for suffix, in_title, panel in _split_panels(
+        [each for each in settings if each.length == nearest], ("model", "form")
+    ):
         totals = [results.total(setting) for setting in panel]
         title = f"Errors after {nearest}{in_title}"
         chart = Chart(f"errors{suffix}", title, "", "share of answers", y_range=(0.0, 1.0), kind="stacked")
-        chart.names = [_named(setting, varying(panel) or ["method"]) for setting in panel]
+        chart.names = [_build_label(setting, find_varying_axes(panel) or ["method"]) for setting in panel]
         shares = {kind: [total[kind] / total.n for total in totals] for kind in (*ERROR_TYPES, UNPARSED)}
-        chart.series = _series_of(shares, range(len(panel)))
+        chart.series = _build_error_series(shares, range(len(panel)))
         chart.notes.append("Answers on all topics are counted together. The remaining answers are right.")
         yield chart
 
 
-def _numbers(results: ItemResults) -> Iterable[Chart]:
+def _error_count_charts(results: ItemResults) -> Iterable[Chart]:
     """Yield figure 13 of the paper: the number of errors of each type, by turns."""
-    for suffix, in_title, panel in _panels(_free(results), ("model", "form", "method", "retrieved")):
-        chart = Chart(f"error-numbers{suffix}", f"Errors by turns{in_title}", _TURNS_AXIS, "number of answers")
+    for suffix, in_title, panel in _split_panels(
+        _select_free_answers(results), ("model", "form", "method", "retrieved")
+    ):
+        chart = Chart(f"error-numbers{suffix}", f"Errors by turns{in_title}", _TURNS_LABEL, "number of answers")
         totals = [results.total(setting) for setting in panel]
         counts = {kind: [float(total[kind]) for total in totals] for kind in (*ERROR_TYPES, UNPARSED)}
-        chart.series = _series_of(counts, [setting.length.amount for setting in panel])
+        chart.series = _build_error_series(counts, [setting.length.amount for setting in panel])
         chart.y_range = (0.0, max([1.0, *(count for of_kind in counts.values() for count in of_kind)]) * 1.05)
         chart.notes.append("Answers on all topics are counted together.")
-        yield from _worth(chart)
+        yield from _keep_if_drawable(chart)
 
 
-def _series_of(values: Mapping[str, Sequence[float]], x: Sequence[float]) -> list[Series]:
+def _build_error_series(values: Mapping[str, Sequence[float]], x: Sequence[float]) -> list[Series]:
     """Return a series for each kind of error, and a series for unparsed verdicts if there are any."""
     return [Series(kind, x, y) for kind, y in values.items() if kind != UNPARSED or any(y)]
 
 
-def _preferences(results: ItemResults) -> Iterable[Chart]:
+def _preference_charts(results: ItemResults) -> Iterable[Chart]:
     """Return figures 8 and 24 of the paper: accuracy by the number of preferences."""
     settings = [setting for setting in results.settings if not setting.arm]
     title = "Accuracy by the number of preferences"
-    return _over(results, settings, "preferences", attrgetter("preferences"), "preferences", title, "preferences")
+    return _build_axis_chart(
+        results, settings, "preferences", attrgetter("preferences"), "preferences", title, "preferences"
+    )
 
 
-def _conflict(results: ItemResults) -> Iterable[Chart]:
+def _conflict_charts(results: ItemResults) -> Iterable[Chart]:
     """Return figures 9 and 25 of the paper: accuracy in each arm of the conflict setting, as bars."""
     settings = results.some(lambda setting: bool(setting.arm))
     arms = results.values("arm", settings)
     title = "Accuracy by the preference stated before"
-    chart = Chart("conflict", title, "", _ACCURACY_AXIS, kind="bars", y_range=(0.0, 1.0), names=[*arms])
-    chart.notes = [f"With {_INTERVALS}"]
-    chart.series = _lines(results, settings, "arm", lambda setting: arms.index(setting.arm))
+    chart = Chart("conflict", title, "", _ACCURACY_LABEL, kind="bars", y_range=(0.0, 1.0), names=[*arms])
+    chart.notes = [f"With {_INTERVALS_NOTE}"]
+    chart.series = _build_series(results, settings, "arm", lambda setting: arms.index(setting.arm))
     return [chart] if chart.series else []
 
 
-def _positions(results: ItemResults) -> Iterable[Chart]:
+def _position_charts(results: ItemResults) -> Iterable[Chart]:
     """Return figure 23 of the paper: accuracy by the turn that states the preference."""
-    settings = [setting for setting in _by_turns(results, plain=False) if setting.preferences == 1 and not setting.arm]
+    settings = [
+        setting for setting in _select_by_turns(results, plain=False) if setting.preferences == 1 and not setting.arm
+    ]
 
-    return _over(
+    return _build_axis_chart(
         results,
         settings,
         "position",
@@ -384,7 +416,7 @@ def _positions(results: ItemResults) -> Iterable[Chart]:
     )
 
 
-def _scatter(results: ItemResults) -> Iterable[Chart]:
+def _correlation_charts(results: ItemResults) -> Iterable[Chart]:
     """Yield figure 11 of the paper: accuracy in both tasks, with one point per setting."""
     for cells in results.both_tasks():
         if (r := pearson(cells)) is None:
@@ -406,73 +438,73 @@ def _scatter(results: ItemResults) -> Iterable[Chart]:
         yield chart
 
 
-def _retrieved(results: ItemResults) -> Iterable[Chart]:
+def _retrieval_charts(results: ItemResults) -> Iterable[Chart]:
     """Return figure 12 of the paper: accuracy and hit rate by the number of retrieved messages."""
-    settings = along([setting for setting in results.settings if setting.retrieved], "retrieved")
-    chart = _chart("retrieval", "Accuracy by the number of retrieved messages", "messages retrieved (k)")
+    settings = select_varying([setting for setting in results.settings if setting.retrieved], "retrieved")
+    chart = _build_chart("retrieval", "Accuracy by the number of retrieved messages", "messages retrieved (k)")
     chart.y_label = "share, mean over topics"
-    for group, label in _groups(settings, "retrieved"):
+    for group, label in _group_with_labels(settings, "retrieved"):
         x = [setting.retrieved for setting in group]
         chart.series.append(Series.of(label or "accuracy", x, [results.average(each) for each in group]))
         hits = [results.hit_rate(setting) for setting in group]
         found = f"{label}, preference found" if label else "preference found"
         chart.series.append(Series(found, x, [each.mean if each else None for each in hits]))
-    return _worth(chart)
+    return _keep_if_drawable(chart)
 
 
-def _panels(settings: Sequence[Setting], axes: Sequence[str]) -> Iterable[tuple[str, str, list[Setting]]]:
+def _split_panels(settings: Sequence[Setting], axes: Sequence[str]) -> Iterable[tuple[str, str, list[Setting]]]:
     """Yield the settings for each combination of values of these axes.
 
     A suffix for the names of charts and one for their titles come first. Both are empty if no axis varies.
     """
-    varying_axes = [axis for axis in varying(settings) if axis in axes]
-    for panel in grouped(settings, by=axes):
+    varying_axes = [axis for axis in find_varying_axes(settings) if axis in axes]
+    for panel in group_settings(settings, by=axes):
         parts = [*filter(None, map(panel[0].text_of, varying_axes))]
         yield "".join(f"-{part}" for part in parts), f": {', '.join(parts)}" if parts else "", panel
 
 
-def _groups(settings: Sequence[Setting], axis: str) -> Iterable[tuple[list[Setting], str]]:
+def _group_with_labels(settings: Sequence[Setting], axis: str) -> Iterable[tuple[list[Setting], str]]:
     """Yield groups of settings that differ only in an axis, with a label for each group."""
-    axes = varying(settings, but=(axis,))
-    for group in grouped(settings, but=(axis,)):
-        yield group, _named(group[0], axes)
+    axes = find_varying_axes(settings, but=(axis,))
+    for group in group_settings(settings, but=(axis,)):
+        yield group, _build_label(group[0], axes)
 
 
-def _named(setting: Setting, axes: Iterable[str]) -> str:
+def _build_label(setting: Setting, axes: Iterable[str]) -> str:
     return " ".join(filter(None, map(setting.text_of, axes)))
 
 
-def _over(
+def _build_axis_chart(
     results: ItemResults, settings: Sequence[Setting], axis: str, place: Place, name: str, title: str, x_label: str
 ) -> list[Chart]:
     """Return a chart of accuracy by an axis, if at least one of its lines has two points."""
-    chart = _chart(name, title, x_label)
-    chart.series = _lines(results, settings, axis, place)
-    return _worth(chart)
+    chart = _build_chart(name, title, x_label)
+    chart.series = _build_series(results, settings, axis, place)
+    return _keep_if_drawable(chart)
 
 
-def _lines(results: ItemResults, settings: Sequence[Setting], axis: str, place: Place) -> list[Series]:
+def _build_series(results: ItemResults, settings: Sequence[Setting], axis: str, place: Place) -> list[Series]:
     """Return a line along an axis for each group of settings with several values of the axis and an accuracy."""
     made = []
-    for group, label in _groups(along(settings, axis), axis):
+    for group, label in _group_with_labels(select_varying(settings, axis), axis):
         averages = [results.average(setting) for setting in sorted(group, key=place)]
         if any(averages):
             made.append(Series.of(label or group[0].model, sorted(map(place, group)), averages))
     return made
 
 
-def _chart(name: str, title: str, x_label: str) -> Chart:
-    return Chart(name, title, x_label, _ACCURACY_AXIS, y_range=(0.0, 1.0), notes=[f"Bands: {_INTERVALS}"])
+def _build_chart(name: str, title: str, x_label: str) -> Chart:
+    return Chart(name, title, x_label, _ACCURACY_LABEL, y_range=(0.0, 1.0), notes=[f"Bands: {_INTERVALS_NOTE}"])
 
 
-def _worth(chart: Chart) -> list[Chart]:
+def _keep_if_drawable(chart: Chart) -> list[Chart]:
     return [chart] if any(sum(value is not None for value in series.y) > 1 for series in chart.series) else []
 
 
-def _by_turns(results: ItemResults, plain: bool = True) -> list[Setting]:
+def _select_by_turns(results: ItemResults, plain: bool = True) -> list[Setting]:
     return [each for each in results.settings if each.length.unit == "turns" and (each.is_plain or not plain)]
 
 
-def _free(results: ItemResults) -> list[Setting]:
+def _select_free_answers(results: ItemResults) -> list[Setting]:
     """Return the settings whose length is in turns and whose free answers were judged."""
-    return [each for each in _by_turns(results) if each.task == "generation" and results.total(each).n]
+    return [each for each in _select_by_turns(results) if each.task == "generation" and results.total(each).n]

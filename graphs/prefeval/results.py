@@ -37,7 +37,7 @@ UNPARSED = "unparsed"
 UNJUDGED = "unjudged"
 """The error if no checker was asked."""
 
-SEEN: Mapping[str, tuple[str, ...]] = {
+CHECKER_INPUTS: Mapping[str, tuple[str, ...]] = {
     "violates": ("preference", "question", "answer"),
     "acknowledges": ("question", "answer"),
     "hallucinates": ("preference", "quote"),
@@ -47,12 +47,12 @@ SEEN: Mapping[str, tuple[str, ...]] = {
 """The inputs that each checker sees, and those seen by annotators who decide whether an answer is right."""
 
 
-def _bare(value: Any) -> Any:
+def _normalize_answer(value: Any) -> Any:
     """Return an answer in lower case without spaces, dots and exclamation marks."""
     return re.sub(r"[\s.!]+", "", value).lower() if isinstance(value, str) else value
 
 
-Answer: TypeAlias = Annotated[Literal["yes", "no"], BeforeValidator(_bare)]
+Answer: TypeAlias = Annotated[Literal["yes", "no"], BeforeValidator(_normalize_answer)]
 
 
 class YesNo(Frozen):
@@ -88,24 +88,24 @@ class YesNoQuote(Frozen):
 REPLY_TYPES: Mapping[str, type[BaseModel]] = {"yes-no": YesNo, "yes-no-quote": YesNoQuote}
 
 
-def quote_of(judgements: Iterable[Judgement]) -> str:
+def find_quote(judgements: Iterable[Judgement]) -> str:
     """Return the passage quoted in a positive judgement of `acknowledges`; empty if there is none."""
     return next((each.explanation for each in judgements if each.metric == "acknowledges" and each.score is True), "")
 
 
-def seen_by(metric: str, outcome: Outcome) -> dict[str, str]:
+def build_checker_inputs(metric: str, outcome: Outcome) -> dict[str, str]:
     """Return a checker's inputs about an item, by name."""
     shown = {name: outcome.details[name] for name in ("preference", "question", "answer")}
-    shown["quote"] = quote_of(outcome.judgements)
-    return {name: shown[name] for name in SEEN.get(metric, tuple(shown))}
+    shown["quote"] = find_quote(outcome.judgements)
+    return {name: shown[name] for name in CHECKER_INPUTS.get(metric, tuple(shown))}
 
 
-def lines_seen(metric: str, outcome: Outcome) -> list[Line]:
+def build_checker_lines(metric: str, outcome: Outcome) -> list[Line]:
     """Return a checker's inputs as lines, for annotators of the same item."""
-    return [Line(role=name, content=text) for name, text in seen_by(metric, outcome).items()]
+    return [Line(role=name, content=text) for name, text in build_checker_inputs(metric, outcome).items()]
 
 
-def error_type(
+def classify_error(
     violates: bool | None, acknowledges: bool | None, hallucinates: bool | None, helpful: bool | None
 ) -> str | None:
     """Return the error type of an answer; `None` if it is right.
@@ -132,11 +132,11 @@ def error_type(
 
 
 @cache
-def counted_by_error() -> Mapping[str, ScenarioFilter]:
+def build_error_filters() -> Mapping[str, ScenarioFilter]:
     """Return selections of items by result: those whose free answers count as right, and those with each error type."""
 
     def has(found: str, verdicts: Mapping[str, bool | None]) -> bool:
-        return (error_type(**verdicts) or RIGHT) == found
+        return (classify_error(**verdicts) or RIGHT) == found
 
     kinds = (RIGHT, *ERROR_TYPES, UNPARSED)
     return {
@@ -145,24 +145,24 @@ def counted_by_error() -> Mapping[str, ScenarioFilter]:
     }
 
 
-def error_of(judgements: Iterable[Judgement]) -> str | None:
-    """Return the error of an item: the result of `error_type`, or `wrong` for a wrong choice; `None` if it is right."""
+def find_error(judgements: Iterable[Judgement]) -> str | None:
+    """Return the error of an item: the result of `classify_error`, or `wrong` for a wrong choice; `None` if it is right."""
     found = {each.metric: None if each.score is None else bool(each.score) for each in judgements}
     if CORRECT in found:
         is_correct = found[CORRECT]
         return UNPARSED if is_correct is None else None if is_correct else WRONG
     if not found.keys() & set(CHECKERS):
         return UNJUDGED
-    return error_type(*(found.get(checker) for checker in CHECKERS))
+    return classify_error(*(found.get(checker) for checker in CHECKERS))
 
 
-def _cases(_: PrefEvalScenario, outcome: Outcome, metric: str) -> Iterator[Case]:
+def _build_cases(_: PrefEvalScenario, outcome: Outcome, metric: str) -> Iterator[Case]:
     """Yield a case with a checker's inputs about a free answer. If the answer is empty, there is nothing to judge."""
-    seen = seen_by(metric, outcome)
+    seen = build_checker_inputs(metric, outcome)
     yield Case(None, seen, missing="" if seen.get("answer", "-") else "the assistant gave no answer")
 
 
-def _choice(item: Conversation) -> tuple[bool, str] | None:
+def _check_choice(item: Conversation) -> tuple[bool, str] | None:
     """Return whether the right option was chosen, with an explanation; `None` for a free answer."""
     if item.scenario.task != "classification":
         return None
@@ -173,7 +173,7 @@ def _choice(item: Conversation) -> tuple[bool, str] | None:
 
 def _is_asked(scenario: PrefEvalScenario, outcome: Outcome, metric: str) -> bool:
     """Return whether a checker is asked: there is a free answer and, for `hallucinates`, it mentions a preference."""
-    return bool(quote_of(outcome.judgements)) if metric == "hallucinates" else scenario.task == "generation"
+    return bool(find_quote(outcome.judgements)) if metric == "hallucinates" else scenario.task == "generation"
 
 
 JUDGES = tuple(
@@ -181,7 +181,7 @@ JUDGES = tuple(
         metric,
         prompt=f"prefeval/judge-{metric}",
         node=metric,
-        cases=partial(_cases, metric=metric),
+        cases=partial(_build_cases, metric=metric),
         when=partial(_is_asked, metric=metric),
         after="acknowledges" if metric == "hallucinates" else "",
         read=lambda reply: (reply.answer == "yes", reply.why),
@@ -189,14 +189,14 @@ JUDGES = tuple(
     )
     for metric in CHECKERS
 )
-CHECKS = (Check(CORRECT, _choice),)
+CHECKS = (Check(CORRECT, _check_choice),)
 
 
 OWN_TURNS = 2
 """The number of turns for the preference and the question, which PrefEval includes in a conversation's length."""
 _TOO_LONG = "context"
 """The value of `at_fault` for an item whose request exceeded the model's context window."""
-_FEWEST_CELLS = 3
+_MIN_CORRELATED_CELLS = 3
 """Minimum number of settings for a correlation, because two points always lie on a line."""
 
 
@@ -265,7 +265,7 @@ class Setting(NamedTuple):
         return None if axis == "model" else (axis, str(getattr(self, axis)))
 
 
-def varying(settings: Sequence[Setting], but: Iterable[str] = (), always: Iterable[str] = ()) -> list[str]:
+def find_varying_axes(settings: Sequence[Setting], but: Iterable[str] = (), always: Iterable[str] = ()) -> list[str]:
     """Return the axes on which settings differ.
 
     Axes in `but` are left out, and axes in `always` are always included.
@@ -275,12 +275,12 @@ def varying(settings: Sequence[Setting], but: Iterable[str] = (), always: Iterab
     return [axis for axis in axes if axis in named or len({getattr(setting, axis) for setting in settings}) > 1]
 
 
-def along(settings: Sequence[Setting], axis: str) -> list[Setting]:
+def select_varying(settings: Sequence[Setting], axis: str) -> list[Setting]:
     """Return each setting for which there is another setting that differs only in this axis."""
-    return [setting for group in grouped(settings, but=(axis,)) if len(group) > 1 for setting in group]
+    return [setting for group in group_settings(settings, but=(axis,)) if len(group) > 1 for setting in group]
 
 
-def grouped(settings: Iterable[Setting], by: Iterable[str] = (), but: Iterable[str] = ()) -> list[list[Setting]]:
+def group_settings(settings: Iterable[Setting], by: Iterable[str] = (), but: Iterable[str] = ()) -> list[list[Setting]]:
     """Group settings with equal values of the axes in `by`, or of all axes except `but`; the order is kept."""
     axes = list(by) or [axis for axis in Setting._fields if axis not in set(but)]
     groups: dict[tuple[object, ...], list[Setting]] = {}
@@ -289,7 +289,7 @@ def grouped(settings: Iterable[Setting], by: Iterable[str] = (), but: Iterable[s
     return list(groups.values())
 
 
-class Count(Counter[str]):
+class ItemCounts(Counter[str]):
     """Counts for a setting: `items`, their `tokens`, `failed` (of which `too_long`), and `done` (of which `right`).
 
     It also counts each kind of error, `empty` answers, choices with `no_letter`, items that retrieve messages
@@ -312,7 +312,7 @@ class Count(Counter[str]):
         if not is_done:
             self["too_long"] += episode.at_fault == _TOO_LONG
             return
-        self[error_of(episode.outcome.judgements) or RIGHT] += 1
+        self[find_error(episode.outcome.judgements) or RIGHT] += 1
         self["empty"] += not details.get("answer")
         self["no_letter"] += "choice" in details and details["choice"] is None
         self.update(looked="hit" in details, hits=bool(details.get("hit")))
@@ -330,7 +330,7 @@ class ItemResults:
     """The data of all tables and charts, from one pass over the items of each run."""
 
     def __init__(self, runs: Runs) -> None:
-        self._counts: dict[Setting, dict[str, Count]] = defaultdict(lambda: defaultdict(Count))
+        self._counts: dict[Setting, dict[str, ItemCounts]] = defaultdict(lambda: defaultdict(ItemCounts))
         self._averages: dict[Setting, Estimate | None] = {}
         self._orders: Mapping[str, Sequence[str]] = {
             "model": [label for label, _ in runs],
@@ -357,7 +357,7 @@ class ItemResults:
     def share(self, setting: Setting, topic: str) -> Estimate | None:
         """Return a topic's accuracy; `None` without items."""
         count = self._of(setting, topic)
-        return _judged(setting, count, share_of(count[RIGHT], count.n, count.units(count.n)))
+        return _mark_constant(setting, count, share_of(count[RIGHT], count.n, count.units(count.n)))
 
     def average(self, setting: Setting) -> Estimate | None:
         """Return the unweighted mean of all topics' accuracies; `None` if a topic has no accuracy."""
@@ -366,7 +366,7 @@ class ItemResults:
             average = mean_of_shares(
                 [(each[RIGHT], each.n) for each in counts], [each.units(each.n) for each in counts]
             )
-            self._averages[setting] = _judged(setting, self.total(setting), average)
+            self._averages[setting] = _mark_constant(setting, self.total(setting), average)
         return self._averages[setting]
 
     def hit_rate(self, setting: Setting) -> Estimate | None:
@@ -376,9 +376,9 @@ class ItemResults:
             [(each["hits"], each["looked"]) for each in counts], [each.units(each["looked"]) for each in counts]
         )
 
-    def total(self, *settings: Setting) -> Count:
+    def total(self, *settings: Setting) -> ItemCounts:
         """Return the counts of these settings over all topics."""
-        total = Count()
+        total = ItemCounts()
         for count in chain.from_iterable(self._counts[each].values() for each in settings if each in self._counts):
             total.update(count)
         return total
@@ -405,10 +405,10 @@ class ItemResults:
                 choice = self.average(setting._replace(task="classification"))
                 if (free := self.average(setting)) and choice:
                     found[setting] = BothTasks(setting, free.mean, choice.mean)
-        return [[found[setting] for setting in group] for group in grouped(found, by=("form",))]
+        return [[found[setting] for setting in group] for group in group_settings(found, by=("form",))]
 
-    def _of(self, setting: Setting, topic: str) -> Count:
-        return self._counts.get(setting, {}).get(topic, Count())
+    def _of(self, setting: Setting, topic: str) -> ItemCounts:
+        return self._counts.get(setting, {}).get(topic, ItemCounts())
 
     def _rank(self, axis: str, value: Any) -> Any:
         """Return the sort key of a value: models are in the order of the runs, and names in that of the options."""
@@ -421,12 +421,12 @@ def pearson(cells: Sequence[BothTasks]) -> float | None:
     Return `None` for fewer than three cells, or if one task's accuracy is constant.
     """
     with suppress(statistics.StatisticsError):
-        if len(cells) >= _FEWEST_CELLS:
+        if len(cells) >= _MIN_CORRELATED_CELLS:
             return statistics.correlation([cell.generation for cell in cells], [cell.classification for cell in cells])
     return None
 
 
-def _judged(setting: Setting, count: Count, share: Estimate | None) -> Estimate | None:
+def _mark_constant(setting: Setting, count: ItemCounts, share: Estimate | None) -> Estimate | None:
     """Return the share of right answers, which is marked if a judge gave all answers the same verdict.
 
     The share of right choices is never marked, because no judge decides them.

@@ -190,15 +190,15 @@ class PrefEvalScenario(Scenario):
 
 
 LINES_PER_TURN = 2
-FOLDED = "distractors"
+FOLDED_ROLE = "distractors"
 """The role of a line that replaces several unrelated turns."""
 
 Replies = Mapping[str, str]
 """The model's own replies to explicit preferences, by the preference's sentence."""
-_NOTHING: Mapping[str, str] = MappingProxyType({})
+_NO_REASONS: Mapping[str, str] = MappingProxyType({})
 
 
-def preceding(scenario: PrefEvalScenario, replies: Replies, position: float) -> list[Line]:
+def build_conversation(scenario: PrefEvalScenario, replies: Replies, position: float) -> list[Line]:
     """Return the conversation before the question.
 
     Args:
@@ -206,35 +206,37 @@ def preceding(scenario: PrefEvalScenario, replies: Replies, position: float) -> 
         replies: The model's own replies to explicit preferences.
         position: The share of the distractors that come before the preference.
     """
-    return [line for part in _parts(scenario, position) for line in _lines(scenario, part, replies)]
+    return [line for part in _arrange_parts(scenario, position) for line in _build_part_lines(scenario, part, replies)]
 
 
-def own_places(scenario: PrefEvalScenario, replies: Replies, position: float) -> range:
-    """Return the range of the lines that state the item's own preference in the result of `preceding`."""
+def find_own_lines(scenario: PrefEvalScenario, replies: Replies, position: float) -> range:
+    """Return the range of the lines that state the item's own preference in the result of `build_conversation`."""
     start = 0
-    for part in _parts(scenario, position):
-        end = start + len(_lines(scenario, part, replies))
+    for part in _arrange_parts(scenario, position):
+        end = start + len(_build_part_lines(scenario, part, replies))
         if part is scenario.pair:
             return range(start, end)
         start = end
     raise AssertionError("an item states its own preference")
 
 
-def folded(
-    scenario: PrefEvalScenario, replies: Replies, position: float, broken_off: Mapping[str, str] = _NOTHING
+def fold_conversation(
+    scenario: PrefEvalScenario, replies: Replies, position: float, broken_off: Mapping[str, str] = _NO_REASONS
 ) -> Iterator[Line]:
     """Yield the conversation, with one line in place of consecutive unrelated turns.
 
     The model's own replies have their finish reasons.
     """
-    for part in _parts(scenario, position):
+    for part in _arrange_parts(scenario, position):
         if isinstance(part, range):
-            yield Line(role=FOLDED, content=f"{len(part):,} turn{'' if len(part) == 1 else 's'} of unrelated talk")
+            yield Line(role=FOLDED_ROLE, content=f"{len(part):,} turn{'' if len(part) == 1 else 's'} of unrelated talk")
         else:
-            yield from stating_lines(part, replies, broken_off)
+            yield from build_preference_lines(part, replies, broken_off)
 
 
-def stating_lines(pair: PreferencePair, replies: Replies, broken_off: Mapping[str, str] = _NOTHING) -> list[Line]:
+def build_preference_lines(
+    pair: PreferencePair, replies: Replies, broken_off: Mapping[str, str] = _NO_REASONS
+) -> list[Line]:
     """Return the lines that state a preference: its fixed dialogue, or its sentence and any reply to it."""
     if pair.talk:
         return [Line(role=line.speaker, content=line.content) for line in pair.talk]
@@ -244,17 +246,17 @@ def stating_lines(pair: PreferencePair, replies: Replies, broken_off: Mapping[st
     return lines
 
 
-def explicit_preferences(scenario: PrefEvalScenario) -> list[str]:
+def find_explicit_preferences(scenario: PrefEvalScenario) -> list[str]:
     """Return the explicit preferences to which the model itself replies."""
     return list(dict.fromkeys(pair.preference for pair in (scenario.pair, *scenario.extras) if not pair.talk))
 
 
-def utterances(lines: list[Line]) -> list[Utterance]:
+def convert_lines(lines: list[Line]) -> list[Utterance]:
     """Return the lines of a conversation in the form that prompts use."""
     return [{"speaker": line.role, "content": line.content} for line in lines]
 
 
-def _parts(scenario: PrefEvalScenario, position: float) -> Iterator[PreferencePair | range]:
+def _arrange_parts(scenario: PrefEvalScenario, position: float) -> Iterator[PreferencePair | range]:
     """Yield preferences and ranges of unrelated turns, in order.
 
     Further preference j of m comes after round(j n / (m + 1)) turns. If a further preference is at the position of the
@@ -274,28 +276,30 @@ def _parts(scenario: PrefEvalScenario, position: float) -> Iterator[PreferencePa
         yield range(done, scenario.turns)
 
 
-def _lines(scenario: PrefEvalScenario, part: PreferencePair | range, replies: Replies) -> list[Line]:
+def _build_part_lines(scenario: PrefEvalScenario, part: PreferencePair | range, replies: Replies) -> list[Line]:
     if isinstance(part, PreferencePair):
-        return stating_lines(part, replies)
+        return build_preference_lines(part, replies)
     return list(scenario.distractors.value[part.start * LINES_PER_TURN : part.stop * LINES_PER_TURN])
 
 
-_USUAL_TURNS = 8
+_DEFAULT_TURNS = 8
 
 
-def items(options: PrefEvalOptions, draw: random.Random, note: Callable[[str], None]) -> Iterator[PrefEvalScenario]:
+def plan_items(
+    options: PrefEvalOptions, draw: random.Random, note: Callable[[str], None]
+) -> Iterator[PrefEvalScenario]:
     """Yield items by topic and pair, then by form, task, other preferences, position, length and method.
 
     Raises:
         RecipeError: If an option's value is wrong.
         DataError: If a source file is wrong.
     """
-    plan = _Plan(options, draw)
+    plan = _Planner(options, draw)
     note(f"{len(plan.topics)} topics of {plan.source.path}; tokens are counted by {TOKENIZER}")
     yield from islice(plan.items(), options.limit)
 
 
-class _Plan:
+class _Planner:
     def __init__(self, options: PrefEvalOptions, draw: random.Random) -> None:
         self._options = options
         self._seed = draw.getrandbits(63)
@@ -304,7 +308,7 @@ class _Plan:
         self._pool = Distractors(options.distractors or DEFAULT_POOL)
         for turns in options.turns:
             self._pool.check(turns)
-        self._others = _Others(self.source, options)
+        self._others = _OtherPreferences(self.source, options)
 
     def items(self) -> Iterator[PrefEvalScenario]:
         options = self._options
@@ -340,8 +344,8 @@ class _Plan:
 
     def _lengths(self, pair: PreferencePair, extras: Sequence[PreferencePair]) -> Iterator[dict[str, int]]:
         """Yield each length as its turns, tokens, and token limit, which is 0 for lengths given in turns."""
-        count = sum(map(_stating_tokens, (pair, *extras)))
-        for turns in self._options.turns or (() if self._options.tokens else (_USUAL_TURNS,)):
+        count = sum(map(_count_statement_tokens, (pair, *extras)))
+        for turns in self._options.turns or (() if self._options.tokens else (_DEFAULT_TURNS,)):
             yield {"turns": turns, "tokens": count + self._pool.tokens(turns)}
         for most in self._options.tokens:
             turns = self._pool.fitting(most, count, f"{pair.id} ({pair.form})")
@@ -367,13 +371,13 @@ class _Plan:
         return stream(self._seed, pair.id, purpose)
 
 
-class _Others:
+class _OtherPreferences:
     """A collection of explicit preferences other than an item's own."""
 
     def __init__(self, source: PreferencePairs, options: PrefEvalOptions) -> None:
         topics = source.topics() if options.conflict or any(options.extra) else []
         self._by_topic = {
-            topic: [_statement_only(each) for each in source.pairs(topic, "explicit")] for topic in topics
+            topic: [_reduce_to_statement(each) for each in source.pairs(topic, "explicit")] for topic in topics
         }
         self._source = source
 
@@ -398,16 +402,16 @@ class _Others:
         if not pair.conflicting:
             message = f"{pair.topic}, row {pair.index}: conflict needs a 'conflicting_preference'"
             raise DataError(self._source.path, message)
-        return (_statement_only(pair.model_copy(update={"preference": pair.conflicting})),)
+        return (_reduce_to_statement(pair.model_copy(update={"preference": pair.conflicting})),)
 
 
-def _statement_only(pair: PreferencePair) -> PreferencePair:
+def _reduce_to_statement(pair: PreferencePair) -> PreferencePair:
     return PreferencePair(
         topic=pair.topic, index=pair.index, form="explicit", preference=pair.preference, question=pair.question
     )
 
 
-def _stating_tokens(pair: PreferencePair) -> int:
+def _count_statement_tokens(pair: PreferencePair) -> int:
     """Return the number of tokens of a preference's statement.
 
     The model's own reply is not included, because it is not known yet.

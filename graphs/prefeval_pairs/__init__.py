@@ -37,11 +37,11 @@ from dialoom.personas.preferences import (
 )
 
 from . import building
-from .building import REASONS, PairsState, drafts_of
-from .scenario import ANSWERERS, AS_CHOSEN, REPLY_TYPES, UNTIL, PairsOptions, PairsScenario
+from .building import REASONS, PairsState, merge_drafts
+from .scenario import ANSWERERS, COPIED_OPTIONS, REPLY_TYPES, UNTIL, PairsOptions, PairsScenario
 
 
-def _by_topic(options: PairsOptions, note: Callable[[str], None]) -> Mapping[str, list[Draft]]:
+def _load_drafts(options: PairsOptions, note: Callable[[str], None]) -> Mapping[str, list[Draft]]:
     """Return the input drafts by topic."""
     drafts = [] if options.drafts is None else [*read_drafts(options.drafts)]
     found = group_pairs((draft.topic, draft) for draft in drafts)
@@ -52,7 +52,7 @@ def _by_topic(options: PairsOptions, note: Callable[[str], None]) -> Mapping[str
     return found
 
 
-def _outlined(draft: Draft) -> Outline:
+def _outline_draft(draft: Draft) -> Outline:
     rate = "" if draft.violation_rate is None else f"violation rate {draft.violation_rate:.2f}"
     parts = [Outline([Span(draft.preference, "user")]), Outline([Span(draft.question, "user")])]
     return Outline([Span((f"dropped: {draft.dropped}" if draft.dropped else rate) or "written", "note")], parts)
@@ -60,7 +60,7 @@ def _outlined(draft: Draft) -> Outline:
 
 def draft_rows(episode: Episode, scenario: PairsScenario, *_: Any) -> Iterator[FileItem]:
     """Yield every draft of a topic, with the results of its checks. Dropped drafts come last."""
-    for draft in sorted(drafts_in(episode), key=lambda draft: bool(draft.dropped)):
+    for draft in sorted(parse_drafts(episode), key=lambda draft: bool(draft.dropped)):
         yield (f"{scenario.topic.topic}.json",), draft.model_dump(mode="json", exclude_defaults=True)
 
 
@@ -75,7 +75,7 @@ def release_rows(episode: Episode, scenario: PairsScenario, *_: Any) -> Iterator
             f"format 'pairs': the run ends at the stage {scenario.until}; export drafts, and continue from them"
         )
     name = f"{scenario.topic.topic}.json"
-    for index, draft in enumerate(draft for draft in drafts_in(episode) if draft.is_complete):
+    for index, draft in enumerate(draft for draft in parse_drafts(episode) if draft.is_complete):
         for form in FORMS:
             pair = draft.pair(form, index)
             conflicting = {"conflicting_preference": draft.conflicting_preference} if form == "explicit" else {}
@@ -85,12 +85,12 @@ def release_rows(episode: Episode, scenario: PairsScenario, *_: Any) -> Iterator
         yield (OPTIONS_FOLDER, name), {**build_common_columns(pair), **answers, **rate}
 
 
-def drafts_in(episode: Episode) -> list[Draft]:
+def parse_drafts(episode: Episode) -> list[Draft]:
     """Return the drafts of an outcome."""
     return [Draft.model_validate(each) for each in episode.outcome.details["drafts"]]
 
 
-def written_talks(draft: Draft, place: str, facts: Facts, is_given: bool) -> Iterator[Talk]:
+def build_talks(draft: Draft, place: str, facts: Facts, is_given: bool) -> Iterator[Talk]:
     """Yield a pair's separate texts, then its dialogues. A model wrote all of them; no roles spoke the dialogues.
 
     Args:
@@ -125,26 +125,28 @@ _COLUMNS = {
     "forms": "complete",
 }
 """The stages after which pairs are counted, with the titles of their columns."""
-_REACHED = {"written": 1, "filtered": 4, "chosen": 5, "complete": 6}
-_BY_HAND = "dropped by a person"
-_STAGE_OF = {reason: stage for stage, reasons in REASONS.items() for reason in reasons}
-_MEANINGS = {reason: meaning for reasons in REASONS.values() for reason, meaning in reasons.items()}
+_STAGE_COUNTS = {"written": 1, "filtered": 4, "chosen": 5, "complete": 6}
+_DROPPED_BY_HAND = "dropped by a person"
+_REASON_STAGES = {reason: stage for stage, reasons in REASONS.items() for reason in reasons}
+_REASON_MEANINGS = {reason: meaning for reasons in REASONS.values() for reason, meaning in reasons.items()}
 
 
-def _note(number: str, draft: Draft) -> Note:
-    check = draft.dropped if draft.dropped in _STAGE_OF else _BY_HAND if draft.dropped else ""
+def _build_note(number: str, draft: Draft) -> Note:
+    check = draft.dropped if draft.dropped in _REASON_STAGES else _DROPPED_BY_HAND if draft.dropped else ""
     result: Result = "dropped" if draft.dropped else "passed"
     return Note(kind="pairs", id=number, check=check, round=1, result=result, reason=draft.dropped)
 
 
-def _stages(reached: int) -> Pivot:
+def _build_stage_pivot(reached: int) -> Pivot:
     """Return the pivot of the pairs that are left after each stage that the run reaches."""
 
     def left(place: int) -> Callable[[Episode], list[Any]]:
-        return lambda episode: [not draft.dropped or _place(draft) > place for draft in drafts_in(episode)]
+        return lambda episode: [
+            not draft.dropped or _find_stage_index(draft) > place for draft in parse_drafts(episode)
+        ]
 
     def rates(episode: Episode) -> list[Any]:
-        return [draft.violation_rate for draft in drafts_in(episode) if not draft.dropped]
+        return [draft.violation_rate for draft in parse_drafts(episode) if not draft.dropped]
 
     return Pivot(
         "stages",
@@ -164,9 +166,9 @@ def _stages(reached: int) -> Pivot:
     )
 
 
-def _place(draft: Draft) -> int:
+def _find_stage_index(draft: Draft) -> int:
     """Return the index, among the stages' columns, of the stage that dropped a draft; 0 if a person dropped it."""
-    stage = _STAGE_OF.get(draft.dropped, "written")
+    stage = _REASON_STAGES.get(draft.dropped, "written")
     return [*_COLUMNS].index(stage if stage in _COLUMNS else "forms")
 
 
@@ -182,7 +184,7 @@ class PrefEvalPairs(GenerationRecipe, EmbeddingRecipe):
         "embedder": 0.0,
     }
     reply_limits = dict.fromkeys(ANSWERERS, 300)
-    prompts = ("prefeval_pairs/*", building.VIOLATES)
+    prompts = ("prefeval_pairs/*", building.VIOLATES_PROMPT)
     reply_types = {**REPLY_TYPES, **CHECKERS_REPLY_TYPES}
     options_type = PairsOptions
     scenario_type = PairsScenario
@@ -218,7 +220,7 @@ class PrefEvalPairs(GenerationRecipe, EmbeddingRecipe):
         if embedder := find_local_embedder(options.embedder):
             note(f"threshold {options.threshold:g}: {embedder.meaning}")
         rated, personas = Shared(tuple(read_rated(options.rated))), Shared(tuple(read_tellers(options.personas)))
-        drafts = _by_topic(options, note)
+        drafts = _load_drafts(options, note)
         topics = [PairTopic(topic=topic) for topic in drafts] if drafts else read_topics(options.topic_file)
         by_name = {topic.topic: topic for topic in topics}
         for name in chosen("topics", options.topics, by_name):
@@ -230,7 +232,7 @@ class PrefEvalPairs(GenerationRecipe, EmbeddingRecipe):
                 answerers=options.answering(),
                 rated=rated,
                 personas=personas,
-                **options.model_dump(include=AS_CHOSEN),
+                **options.model_dump(include=COPIED_OPTIONS),
             )
 
     def graph(self, options: PairsOptions) -> Graph:
@@ -249,7 +251,7 @@ class PrefEvalPairs(GenerationRecipe, EmbeddingRecipe):
 
     def outcome(self, scenario: PairsScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
         """Return the drafts in their current state."""
-        drafts = drafts_of(state)
+        drafts = merge_drafts(state)
         return Outcome(
             messages=(),
             ended_by="error" if failed else scenario.until,
@@ -270,33 +272,37 @@ class PrefEvalPairs(GenerationRecipe, EmbeddingRecipe):
         facts, drafts = self.facts(scenario), outcome.details["drafts"]
         for number, draft in enumerate(map(Draft.model_validate, drafts), start=1):
             if not draft.dropped:
-                yield from written_talks(draft, f"pair {number}", facts, is_given=bool(scenario.drafts))
+                yield from build_talks(draft, f"pair {number}", facts, is_given=bool(scenario.drafts))
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """Return the number of calls for new pairs, and the number of pairs left."""
-        left = sum(not draft.dropped for draft in drafts_of(state)) if "written" in state else 0
+        left = sum(not draft.dropped for draft in merge_drafts(state)) if "written" in state else 0
         return {"call": len(state.get("calls", ())), "pair": left}
 
     def outline(self, episode: Episode) -> Outline:
         """Return the pairs as an outline. Dropped pairs come last, with the reason."""
-        drafts = sorted(drafts_in(episode), key=lambda draft: bool(draft.dropped))
+        drafts = sorted(parse_drafts(episode), key=lambda draft: bool(draft.dropped))
         left = sum(not draft.dropped for draft in drafts)
         title = f"{episode.facets['topic']}: {left} of {len(drafts)} pairs are left"
-        return Outline([Span(title, "heading")], [*map(_outlined, drafts)])
+        return Outline([Span(title, "heading")], [*map(_outline_draft, drafts)])
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """Return a table of the pairs left after each stage, by topic, and one of the reasons for dropping pairs."""
         done = (episode for episode in episodes if episode.state == "done")
         if (first := next(done, None)) is None:
             return []
-        tally = NoteTally({**_MEANINGS, _BY_HAND: "a person dropped the pair; the drafts contain the reason"})
+        tally = NoteTally(
+            {**_REASON_MEANINGS, _DROPPED_BY_HAND: "a person dropped the pair; the drafts contain the reason"}
+        )
 
         def counted() -> Iterator[Episode]:
             for episode in itertools.chain([first], done):
-                tally.add(_note(str(number), draft) for number, draft in enumerate(drafts_in(episode), start=1))
+                tally.add(
+                    _build_note(str(number), draft) for number, draft in enumerate(parse_drafts(episode), start=1)
+                )
                 yield episode
 
-        return [*tabulate([_stages(_REACHED[str(first.facets["until"])])], counted()), *tally.tables()]
+        return [*tabulate([_build_stage_pivot(_STAGE_COUNTS[str(first.facets["until"])])], counted()), *tally.tables()]
 
 
 RECIPE = PrefEvalPairs()

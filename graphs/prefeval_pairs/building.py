@@ -19,7 +19,7 @@ from dialoom.personas.similarity import VectorIndex, content_words
 
 from .scenario import OfferedChoice, PairsScenario, PersonaNumber, PersonaTalk
 
-Found = dict[str, dict[str, Any]]
+StageResults = dict[str, dict[str, Any]]
 """The results of a stage for some drafts: values of fields of `Draft`, by the draft's index in `written`."""
 
 STAGES = ("validity", "rate", "rating", "selection", "choice", "persona", "options")
@@ -31,7 +31,7 @@ REASONS: Mapping[str, Mapping[str, str]] = tomllib.loads(
 """The reasons for dropping pairs, by stage, with their meanings. All other reasons are written by people."""
 
 LEVELS = ("low", "medium", "high")
-VIOLATES = "prefeval/judge-violates"
+VIOLATES_PROMPT = "prefeval/judge-violates"
 """The prompt of PrefEval's own checker, so that violations have the same definition here."""
 
 
@@ -45,16 +45,16 @@ class PairsState(TypedDict, total=False):
 
     written: Annotated[list[dict[str, Any]], joined]
     calls: Annotated[list[dict[str, int]], joined]
-    validity: Found
-    rate: Found
-    rating: Found
-    selection: Found
-    choice: Found
-    persona: Found
-    options: Found
+    validity: StageResults
+    rate: StageResults
+    rating: StageResults
+    selection: StageResults
+    choice: StageResults
+    persona: StageResults
+    options: StageResults
 
 
-def drafts_of(state: Mapping[str, Any]) -> list[Draft]:
+def merge_drafts(state: Mapping[str, Any]) -> list[Draft]:
     """Return the drafts after all stages. If a draft has several reasons for dropping it, the first one counts."""
     merged = [dict(row) for row in state["written"]]
     for (place, row), stage in product(enumerate(merged), STAGES):
@@ -63,9 +63,9 @@ def drafts_of(state: Mapping[str, Any]) -> list[Draft]:
     return [Draft.model_validate(row) for row in merged]
 
 
-def still_in(state: Mapping[str, Any], condition: Callable[[Draft], bool] | None = None) -> dict[str, Draft]:
+def select_drafts(state: Mapping[str, Any], condition: Callable[[Draft], bool] | None = None) -> dict[str, Draft]:
     """Return the drafts that were not dropped, by index; if `condition` is given, only those for which it is true."""
-    left = {str(at): draft for at, draft in enumerate(drafts_of(state)) if not draft.dropped}
+    left = {str(at): draft for at, draft in enumerate(merge_drafts(state)) if not draft.dropped}
     return {at: draft for at, draft in left.items() if condition is None or condition(draft)}
 
 
@@ -92,20 +92,22 @@ async def write(state: PairsState, scene: Scene[PairsScenario]) -> Update:
 
 async def check(state: PairsState, scene: Scene) -> Update:
     """Drop pairs whose question contradicts or reveals the preference, or lacks information that an answer needs."""
-    unchecked = still_in(state, lambda draft: not draft.chosen and draft.validity is None)
-    replies = await ask_each(scene, "prefeval_pairs/validity", {at: _texts(draft) for at, draft in unchecked.items()})
-    found: Found = {
+    unchecked = select_drafts(state, lambda draft: not draft.chosen and draft.validity is None)
+    replies = await ask_each(
+        scene, "prefeval_pairs/validity", {at: _build_inputs(draft) for at, draft in unchecked.items()}
+    )
+    found: StageResults = {
         at: {"dropped": "validity unparsed"}
         if reply is None
         else {"dropped": "" if reply.verdict == "valid" else reply.verdict, "validity": reply.verdict}
         for at, reply in replies.items()
     }
-    return _counted(scene, "validity", "are valid", found)
+    return _report_stage(scene, "validity", "are valid", found)
 
 
 async def answer(state: PairsState, scene: Scene[PairsScenario]) -> Update:
     """Measure the violation rate: the share of answers by models unaware of the preference that contradict it."""
-    judged = still_in(state, lambda draft: not draft.chosen)
+    judged = select_drafts(state, lambda draft: not draft.chosen)
     unmeasured = {at: draft for at, draft in judged.items() if draft.violation_rate is None}
     answers = await ask_each(
         scene,
@@ -119,9 +121,9 @@ async def answer(state: PairsState, scene: Scene[PairsScenario]) -> Update:
     )
     verdicts = await ask_each(
         scene,
-        VIOLATES,
+        VIOLATES_PROMPT,
         {
-            key: {**_texts(unmeasured[key[1]]), "answer": answer}
+            key: {**_build_inputs(unmeasured[key[1]]), "answer": answer}
             for key, answer in answers.items()
             if answer is not None
         },
@@ -130,33 +132,37 @@ async def answer(state: PairsState, scene: Scene[PairsScenario]) -> Update:
     for at in unmeasured:
         violations = [verdict.answer == "yes" for (_, place), verdict in verdicts.items() if place == at and verdict]
         rates[at] = sum(violations) / len(violations) if violations else None
-    found = {at: {"violation_rate": value, "dropped": _low_rate(value, scene.scenario)} for at, value in rates.items()}
-    return _counted(scene, "rate", "are violated often enough", found)
+    found = {
+        at: {"violation_rate": value, "dropped": _check_rate(value, scene.scenario)} for at, value in rates.items()
+    }
+    return _report_stage(scene, "rate", "are violated often enough", found)
 
 
 async def grade(state: PairsState, scene: Scene[PairsScenario]) -> Update:
     """Have a rater grade pairs. Pairs that people have rated serve as examples."""
-    judged = still_in(state, lambda draft: not draft.chosen)
+    judged = select_drafts(state, lambda draft: not draft.chosen)
     unrated = {at: draft for at, draft in judged.items() if draft.rating is None}
     labelled = [each.model_dump() for each in scene.scenario.rated.value]
     replies = await ask_each(
-        scene, "prefeval_pairs/rating", {at: {**_texts(draft), "labelled": labelled} for at, draft in unrated.items()}
+        scene,
+        "prefeval_pairs/rating",
+        {at: {**_build_inputs(draft), "labelled": labelled} for at, draft in unrated.items()},
     )
     ratings: dict[str, PairRating | None] = {at: draft.rating for at, draft in judged.items()} | replies
-    found: Found = {
-        at: {"rating": each and each.model_dump(), "dropped": _low_rating(each, scene.scenario)}
+    found: StageResults = {
+        at: {"rating": each and each.model_dump(), "dropped": _check_rating(each, scene.scenario)}
         for at, each in ratings.items()
     }
-    return _counted(scene, "rating", "are rated well enough", found)
+    return _report_stage(scene, "rating", "are rated well enough", found)
 
 
-def _low_rate(value: float | None, scenario: PairsScenario) -> str:
+def _check_rate(value: float | None, scenario: PairsScenario) -> str:
     if value is None:
         return "rate unparsed"
     return "low rate" if value < scenario.least_rate else ""
 
 
-def _low_rating(rated: PairRating | None, scenario: PairsScenario) -> str:
+def _check_rating(rated: PairRating | None, scenario: PairsScenario) -> str:
     if rated is None:
         return "rating unparsed"
     if rated.discard:
@@ -173,12 +179,14 @@ async def select(state: PairsState, scene: Scene[PairsScenario]) -> Update:
     Pairs that people have selected count towards the maximum number.
     """
     scenario = scene.scenario
-    by_hand = still_in(state, lambda draft: draft.chosen)
-    others = dict(sorted(still_in(state, lambda draft: not draft.chosen).items(), key=lambda item: _rank(*item)))
+    by_hand = select_drafts(state, lambda draft: draft.chosen)
+    others = dict(
+        sorted(select_drafts(state, lambda draft: not draft.chosen).items(), key=lambda item: _sort_key(*item))
+    )
     texts = [f"{draft.preference} {draft.question}" for draft in (*by_hand.values(), *others.values())]
     vectors = await embed_texts(texts, scene, scenario.embedder)
     index = VectorIndex(vectors[: len(by_hand)])
-    found = Found()
+    found = StageResults()
     for at, vector in zip(others, vectors[len(by_hand) :], strict=True):
         nearest = index.nearest(vector)
         is_twin = nearest is not None and nearest[1] > scenario.threshold
@@ -191,7 +199,7 @@ async def select(state: PairsState, scene: Scene[PairsScenario]) -> Update:
     return {"selection": found}
 
 
-def _rank(place: str, draft: Draft) -> tuple[float, ...]:
+def _sort_key(place: str, draft: Draft) -> tuple[float, ...]:
     """Return the sort key: pairs with frequent, likely and difficult violations come first.
 
     If two pairs are equal, the one with the lower index comes first.
@@ -203,9 +211,9 @@ def _rank(place: str, draft: Draft) -> tuple[float, ...]:
 
 async def offer(state: PairsState, scene: Scene) -> Update:
     """Write, step by step, an easier question, four options, and the dialogue in which the fitting option is chosen."""
-    unfinished = still_in(state, lambda draft: draft.choice_conversation is None)
+    unfinished = select_drafts(state, lambda draft: draft.choice_conversation is None)
     queries = await ask_each(
-        scene, "prefeval_pairs/choice-query", {at: _texts(draft) for at, draft in unfinished.items()}
+        scene, "prefeval_pairs/choice-query", {at: _build_inputs(draft) for at, draft in unfinished.items()}
     )
     first = {
         at: {"preference": unfinished[at].preference, "query": reply.query}
@@ -219,18 +227,18 @@ async def offer(state: PairsState, scene: Scene) -> Update:
         if reply is not None
     }
     talks = await ask_each(scene, "prefeval_pairs/choice-talk", second)
-    found: Found = {at: {"dropped": "choice unparsed"} for at in unfinished}
+    found: StageResults = {at: {"dropped": "choice unparsed"} for at in unfinished}
     for at, talk in talks.items():
-        if talk is not None and not _gives_away(talk, unfinished[at]):
+        if talk is not None and not _reveals_preference(talk, unfinished[at]):
             made = talk.after(first[at]["query"])
             found[at] = {"options": list(offered[at].options), "choice_conversation": made.model_dump()}
-    return _counted(scene, "choice", "have a dialogue with a choice", found)
+    return _report_stage(scene, "choice", "have a dialogue with a choice", found)
 
 
 async def tell(state: PairsState, scene: Scene[PairsScenario]) -> Update:
     """Write a conversation in which a persona states the preference. The first drawn persona that fits is used."""
     scenario = scene.scenario
-    unfinished = still_in(state, lambda draft: draft.persona_conversation is None)
+    unfinished = select_drafts(state, lambda draft: draft.persona_conversation is None)
     people = scenario.personas.value
     drawn = {
         at: [draft.persona]
@@ -247,7 +255,7 @@ async def tell(state: PairsState, scene: Scene[PairsScenario]) -> Update:
             if not draft.persona
         },
     )
-    found: Found = {}
+    found: StageResults = {}
     requests: dict[str, dict[str, Any]] = {}
     for at, draft in unfinished.items():
         reply = PersonaNumber(number=1) if draft.persona else numbers[at]
@@ -265,41 +273,43 @@ async def tell(state: PairsState, scene: Scene[PairsScenario]) -> Update:
         else:
             turns_of_talk = [turn.model_dump() for turn in talk.turns]
             found[at] = {"persona": requests[at]["persona"], "persona_conversation": turns_of_talk}
-    return _counted(scene, "persona", "have a dialogue with a persona", found)
+    return _report_stage(scene, "persona", "have a dialogue with a persona", found)
 
 
 async def finish(state: PairsState, scene: Scene) -> Update:
     """Write four answers to choose from, the right one first, and a conflicting preference."""
-    drafts = still_in(state)
+    drafts = select_drafts(state)
     lacking = {at: draft for at, draft in drafts.items() if draft.classification_task_options is None}
     answers = await ask_each(
         scene,
         "prefeval_pairs/options",
-        {at: {**_texts(draft), "explanation": draft.explanation} for at, draft in lacking.items()},
+        {at: {**_build_inputs(draft), "explanation": draft.explanation} for at, draft in lacking.items()},
     )
     single = {at: draft for at, draft in drafts.items() if not draft.conflicting_preference}
-    earlier = await ask_each(scene, "prefeval_pairs/conflict", {at: _texts(draft) for at, draft in single.items()})
-    found: Found = {at: {} for at in lacking | single}
+    earlier = await ask_each(
+        scene, "prefeval_pairs/conflict", {at: _build_inputs(draft) for at, draft in single.items()}
+    )
+    found: StageResults = {at: {} for at in lacking | single}
     for at, reply in answers.items():
         found[at] |= (reply and {"classification_task_options": list(reply.options)}) or {"dropped": "options unparsed"}
     for at, reply in earlier.items():
         is_other = reply is not None and normalize_text(reply.preference) != normalize_text(single[at].preference)
         conflicting = {"conflicting_preference": reply.preference} if is_other else {"dropped": "conflict unparsed"}
         found[at] = {**conflicting, **found[at]}
-    return _counted(scene, "options", "have options to choose from", found)
+    return _report_stage(scene, "options", "have options to choose from", found)
 
 
-def _gives_away(talk: OfferedChoice, draft: Draft) -> bool:
+def _reveals_preference(talk: OfferedChoice, draft: Draft) -> bool:
     """Return whether the assistant's last message repeats the whole preference."""
     preference = set(content_words(draft.preference))
     return bool(preference) and preference <= set(content_words(talk.assistant_acknowledgment))
 
 
-def _texts(draft: Draft) -> dict[str, Any]:
+def _build_inputs(draft: Draft) -> dict[str, Any]:
     return {"preference": draft.preference, "question": draft.question}
 
 
-def _counted(scene: Scene, stage: str, what: str, found: Found) -> Update:
+def _report_stage(scene: Scene, stage: str, what: str, found: StageResults) -> Update:
     """Return what a stage found as the update of the state, and tell how many pairs passed it."""
     made = sum(not draft.get("dropped") for draft in found.values())
     if found:

@@ -143,11 +143,11 @@ class PairsScenario(EmbeddingScenario):
 
     def described(self) -> dict[str, Any]:
         """Return the facets, the options, and the number of input drafts."""
-        chosen = self.model_dump(mode="json", include={*AS_CHOSEN, "calls", "answerers"})
+        chosen = self.model_dump(mode="json", include={*COPIED_OPTIONS, "calls", "answerers"})
         return {**self.facets(), "description": self.topic.description, "drafts": len(self.drafts), **chosen}
 
 
-AS_CHOSEN = set(
+COPIED_OPTIONS = set(
     "until per_call least_rate least_probability least_difficulty keep threshold embedder candidates shortest "
     "longest".split()
 )

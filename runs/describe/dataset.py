@@ -12,13 +12,13 @@ from typing import Any
 from dialoom.graphs import DialogueFault, Line
 from dialoom.graphs.outcome import USER, episode_id
 from dialoom.graphs.transcript_rows import (
-    CONTENTS,
-    CONVERSATIONS,
-    SPEAKERS,
-    message_text,
-    raw_rows,
-    role_named,
-    round_lines,
+    CONTENT_KEYS,
+    CONVERSATION_KEYS,
+    ROLE_KEYS,
+    build_round_lines,
+    extract_text,
+    normalize_role,
+    read_raw_rows,
 )
 from dialoom.inputs import DataError, check_regular
 from dialoom.roles import ModelBinding
@@ -120,7 +120,7 @@ def rows_dataset(path: Path, *, skips_wordless: bool = False) -> Dataset:
     check_regular(path)
 
     def dialogues() -> Iterator[DescribedDialogue]:
-        for number, row in raw_rows(path):
+        for number, row in read_raw_rows(path):
             if isinstance(row, DataError):
                 raise row
             lines = _row_lines(row)
@@ -129,7 +129,7 @@ def rows_dataset(path: Path, *, skips_wordless: bool = False) -> Dataset:
             if lines is None:
                 raise DataError(
                     path,
-                    f"a conversation ({', '.join(CONVERSATIONS)}) or a text of several words is needed in each row",
+                    f"a conversation ({', '.join(CONVERSATION_KEYS)}) or a text of several words is needed in each row",
                     number,
                 )
             stated = [row[key] for key in ("scenario", "task", "person") if isinstance(row.get(key), dict)]
@@ -159,7 +159,7 @@ def _is_facet(value: object) -> bool:
 
 def _row_lines(row: Mapping[str, Any]) -> list[Line] | None:
     """Return the lines of a row's conversation, or of its text or texts; `None` if the row has none of them."""
-    for key in CONVERSATIONS:
+    for key in CONVERSATION_KEYS:
         if isinstance(row.get(key), list):
             return _conversation_lines(row[key], "")
     if isinstance(row.get("prompt"), str | list):
@@ -189,10 +189,10 @@ def _conversation_lines(value: Any, speaker: str) -> list[Line]:
     found = []
     for each in value:
         if isinstance(each, dict) and isinstance(each.get("user"), str):
-            found += round_lines(each)
+            found += build_round_lines(each)
         elif isinstance(each, dict):
-            role = next((str(each[key]) for key in SPEAKERS if each.get(key)), speaker)
-            words = next((text for key in CONTENTS if (text := message_text(each.get(key))) is not None), "")
+            role = next((str(each[key]) for key in ROLE_KEYS if each.get(key)), speaker)
+            words = next((text for key in CONTENT_KEYS if (text := extract_text(each.get(key))) is not None), "")
             if role or words:
-                found.append(Line(role=role_named(role), content=words))
+                found.append(Line(role=normalize_role(role), content=words))
     return found

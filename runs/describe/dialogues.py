@@ -11,7 +11,7 @@ from statistics import quantiles
 from dialoom.graphs import Chart, Series, Table
 from dialoom.graphs.gate import format_reduced_coverage
 from dialoom.graphs.gate.talk import detect_language
-from dialoom.graphs.personal_data import PersonalDatum, finder
+from dialoom.graphs.personal_data import PersonalDatum, build_finder
 from dialoom.graphs.tables.diversity import (
     MAX_COMPARED_TEXTS,
     SAMPLE_WORDS,
@@ -111,7 +111,7 @@ def describe_dialogues(
     Raises:
         RunError: If a library for copies or personal data is missing.
     """
-    counted, find = DialogueCount(), finder()
+    counted, find = DialogueCount(), build_finder()
     for dialogue in dataset.dialogues():
         counted.add(dialogue, find)
     tables = [

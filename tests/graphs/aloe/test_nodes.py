@@ -16,7 +16,7 @@ from hypothesis import given
 from dialoom import Outcome, play
 from dialoom.graphs import Estimate
 from dialoom.graphs.aloe import RECIPE
-from dialoom.graphs.aloe.tree import AloeScenario, leaves, lines_along, rounds_of
+from dialoom.graphs.aloe.tree import AloeScenario, build_lines, find_leaves, judged_rounds
 from dialoom.graphs.gate import Gate
 from dialoom.graphs.tables import share_of
 from dialoom.graphs.tables.statistics import wilson
@@ -245,13 +245,13 @@ def test_both_replies_are_requested_in_the_same_words(turns: int) -> None:
 
 @given(details())
 def test_rounds_of_an_outcome_have_their_verdicts(content: dict[str, Any]) -> None:
-    assert rounds_of(episode(content).outcome) == content["rounds"]
+    assert judged_rounds(episode(content).outcome) == content["rounds"]
 
 
 @given(details())
 def test_leaves_are_whole_conversations(content: dict[str, Any]) -> None:
     rounds = content["rounds"]
-    found = leaves(rounds)
+    found = find_leaves(rounds)
     assert len(set(found)) == len(found) > 0
     assert found == sorted(found), "preferred comes before rejected"
     assert {leaf[:depth] for leaf in found for depth in range(len(leaf))} == {each["path"] for each in rounds}
@@ -260,14 +260,14 @@ def test_leaves_are_whole_conversations(content: dict[str, Any]) -> None:
 
 def test_history_of_a_path_contains_its_messages() -> None:
     rounds = [round_at("", ["p", "r"]), round_at("p", ["p"]), round_at("r", ["p"])]
-    assert lines_along(rounds, "") == []
-    assert [(line.role, line.content) for line in lines_along(rounds, "rp")] == [
+    assert build_lines(rounds, "") == []
+    assert [(line.role, line.content) for line in build_lines(rounds, "rp")] == [
         ("user", "message at []"),
         ("assistant", "reply to [] r"),
         ("user", "message at [r]"),
         ("assistant", "reply to [r] p"),
     ]
-    assert leaves(rounds) == ["pp", "rp"]
+    assert find_leaves(rounds) == ["pp", "rp"]
 
 
 LONG = "The beans came up in the night, all twenty of them."

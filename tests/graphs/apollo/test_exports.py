@@ -14,7 +14,7 @@ import pytest
 import dialoom
 from dialoom.apollo_reward import compute_score, reward
 from dialoom.graphs.apollo import RECIPE
-from dialoom.graphs.apollo.loop import kappa, label_of
+from dialoom.graphs.apollo.loop import kappa, label_error
 from dialoom.personas.apollo.scores import format_call
 from dialoom.personas.apollo.source import ApolloPair
 from tests.conftest import Command, read_jsonl
@@ -212,7 +212,7 @@ def other(pair: ApolloPair) -> list[dict[str, Any]]:
     ],
 )
 def test_first_wrong_call_gives_the_label(pair: ApolloPair, made: Any, asked: bool, label: str | None) -> None:
-    assert label_of(pair.flow, pair.gold, made, asked) == label
+    assert label_error(pair.flow, pair.gold, made, asked) == label
 
 
 def test_omitted_default_is_no_error() -> None:
@@ -220,7 +220,7 @@ def test_omitted_default_is_no_error() -> None:
         for at, call in enumerate(pair.gold):
             for name, value in call.arguments.items():
                 if value is False:
-                    assert label_of(pair.flow, pair.gold, altered(pair, at, name, None), False) is None
+                    assert label_error(pair.flow, pair.gold, altered(pair, at, name, None), False) is None
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dialoom import Episode
-from dialoom.graphs.apollo.loop import calls_of, ending, flags_of
+from dialoom.graphs.apollo.loop import collect_calls, find_ending, find_flags
 from dialoom.personas.apollo.scores import AgentTurn, format_call
 from dialoom.personas.apollo.source import ApolloSource, build_first_message, build_history
 from tests.graphs.apollo.invented import source
@@ -139,7 +139,7 @@ ONE, TWO = AgentTurn("", (CALL,)), AgentTurn("", (CALL, CALL))
     ],
 )
 def test_loop_ends_by_finish_silence_or_limit(turns: list[AgentTurn], wanted: str | None) -> None:
-    assert ending(turns, 12) == wanted
+    assert find_ending(turns, 12) == wanted
 
 
 @pytest.mark.parametrize(
@@ -161,9 +161,13 @@ def test_loop_ends_by_finish_silence_or_limit(turns: list[AgentTurn], wanted: st
     ],
 )
 def test_odd_turns_are_flagged(turns: list[AgentTurn], outputs: list[object], wanted: list[str]) -> None:
-    assert flags_of(turns, outputs) == wanted
+    assert find_flags(turns, outputs) == wanted
 
 
 def test_all_calls_of_all_turns_count_in_order() -> None:
     other = {"name": "b", "arguments": "no", "id": "x"}
-    assert calls_of([ONE, TALK, AgentTurn("", (other, CALL)), DONE]) == [CALL, {"name": "b", "arguments": "no"}, CALL]
+    assert collect_calls([ONE, TALK, AgentTurn("", (other, CALL)), DONE]) == [
+        CALL,
+        {"name": "b", "arguments": "no"},
+        CALL,
+    ]

@@ -14,7 +14,7 @@ import dialoom
 from dialoom import Episode, Judgement, Outcome
 from dialoom.graphs import Estimate, Table
 from dialoom.graphs.apollo import RECIPE
-from dialoom.graphs.apollo.report import ApolloResults, HistorySize, Sample, accuracy, f1, gains
+from dialoom.graphs.apollo.report import ApolloResults, HistorySize, Sample, accuracy, build_gains_table, f1
 from dialoom.graphs.tables import paired_difference
 from dialoom.graphs.tables.statistics import TRIALS_NOTE, student_quantile
 from tests.graphs.apollo.invented import source
@@ -399,7 +399,7 @@ def test_framework_gains_over_all_lengths() -> None:
             {**each, "framework": name, "accuracy": each["accuracy"] or at < more}
             for at, each in enumerate(sorted(runs, key=lambda each: each["accuracy"]))
         ]
-        table = gains(ApolloResults([("m", [])]), [*runs, *helped])
+        table = build_gains_table(ApolloResults([("m", [])]), [*runs, *helped])
         ((model, framework, *cells),) = table.rows
         assert (model, framework) == ("m", name)
         assert printed(cells[-2] if isinstance(cells[-2], Estimate) else None) == gain

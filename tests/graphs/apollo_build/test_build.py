@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import dialoom as api
-from dialoom.graphs.apollo.loop import gold_refusal
+from dialoom.graphs.apollo.loop import find_gold_problem
 from dialoom.personas.apollo import World, flows
 from dialoom.personas.apollo.flows import Flow, FlowError
 from dialoom.personas.apollo.source import ApolloSource, read_source, scripted
@@ -97,13 +97,15 @@ def test_gold_without_a_full_score_in_the_agents_loop_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pair = next(iter(SOURCE.pairs.values()))
-    assert gold_refusal(SOURCE.world, pair) is None
+    assert find_gold_problem(SOURCE.world, pair) is None
     first, *others = pair.gold
     nowhere = replace(first, arguments={**first.arguments, "city": "Nowhere"})
     many = pair.model_copy(update={"gold": (first,) * 12})
     wrong = pair.model_copy(update={"gold": (nowhere, *others)})
-    assert "not played: the loop ends (turn_limit) after 12 of 12 calls" in (gold_refusal(SOURCE.world, many) or "")
-    refused = gold_refusal(SOURCE.world, wrong) or ""
+    assert "not played: the loop ends (turn_limit) after 12 of 12 calls" in (
+        find_gold_problem(SOURCE.world, many) or ""
+    )
+    refused = find_gold_problem(SOURCE.world, wrong) or ""
     assert "not played" in refused and "nowhere" in refused.casefold()
     monkeypatch.setattr("dialoom.graphs.apollo_build.build_user_part", lambda *_: UserPart([], [wrong], {}))
     run = api.play("apollo-build", path=tmp_path / "run.db", options={"users": 1})

@@ -14,8 +14,8 @@ import dialoom
 from dialoom import DialoomError, Line
 from dialoom.graphs import Estimate, Shared
 from dialoom.graphs.prefeval import RECIPE
-from dialoom.graphs.prefeval.exports import LEFT_OUT, release_rows
-from dialoom.graphs.prefeval.results import error_of
+from dialoom.graphs.prefeval.exports import LEFT_OUT_FILE, release_rows
+from dialoom.graphs.prefeval.results import find_error
 from dialoom.graphs.prefeval.scenario import PrefEvalScenario
 from dialoom.personas.preferences import DEFAULT_POOL, FORMS, Form, read_chats, sample_pairs
 from dialoom.prompts import PromptLibrary
@@ -62,7 +62,7 @@ def test_official_arithmetic_agrees_on_every_combination_of_verdicts(words: tupl
     episode = item(words, details=REPLIED)
     rows = dict(release_rows(episode, scenario(), PromptLibrary([]), {"assistant": "vendor/model"}))
     (judged,) = [row for names, row in rows.items() if names[-1].startswith("error_")]
-    found = error_of(episode.outcome.judgements)
+    found = find_error(episode.outcome.judgements)
     assert official_errors(judged) == ([found] if found else [])
 
 
@@ -71,8 +71,8 @@ def test_missing_verdict_is_left_out_and_named() -> None:
     rows = dict(release_rows(episode, scenario(), PromptLibrary([]), {"assistant": "vendor/model"}))
     name = f"vendor_model_{TOPIC}_0interturn.json"
     folder = ("benchmark_results", "explicit", "generation_results", "zero-shot", TOPIC)
-    assert set(rows) == {(*folder, name), LEFT_OUT}
-    assert rows[LEFT_OUT] == {"id": "id", "file": "/".join((*folder[1:], f"error_{name}")), "why": "unparsed"}
+    assert set(rows) == {(*folder, name), LEFT_OUT_FILE}
+    assert rows[LEFT_OUT_FILE] == {"id": "id", "file": "/".join((*folder[1:], f"error_{name}")), "why": "unparsed"}
 
 
 @pytest.mark.parametrize("form", FORMS)

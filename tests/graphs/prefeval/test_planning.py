@@ -12,7 +12,14 @@ from typing import Any
 import pytest
 
 from dialoom.graphs import RecipeError
-from dialoom.graphs.prefeval.scenario import PrefEvalOptions, PrefEvalScenario, folded, items, own_places, preceding
+from dialoom.graphs.prefeval.scenario import (
+    PrefEvalOptions,
+    PrefEvalScenario,
+    build_conversation,
+    find_own_lines,
+    fold_conversation,
+    plan_items,
+)
 from dialoom.personas import DataError
 from dialoom.roles.parameters import count_tokens
 from tests.graphs.prefeval.invented import TOPICS, row, write_pairs, write_pool
@@ -23,13 +30,13 @@ def planned(folder: Path, **options: Any) -> Iterator[PrefEvalScenario]:
     pairs = write_pairs(folder / "pairs")
     pool = write_pool(folder / "pool.json")
     chosen = PrefEvalOptions.model_validate({"pairs": pairs, "distractors": pool, **options})
-    return items(chosen, random.Random(5), lambda _text: None)
+    return plan_items(chosen, random.Random(5), lambda _text: None)
 
 
 def texts(item: PrefEvalScenario, replies: dict[str, str] | None = None, position: float | None = None) -> list[str]:
     """Return the texts before the question."""
     place = item.position if position is None else position
-    return [line.content for line in preceding(item, replies or {}, place)]
+    return [line.content for line in build_conversation(item, replies or {}, place)]
 
 
 def test_every_combination_of_the_axes_is_planned_once(tmp_path: Path) -> None:
@@ -74,8 +81,8 @@ def test_preference_is_placed_at_start_middle_or_end(tmp_path: Path) -> None:
     for position, at in ((0.0, 0), (0.5, 4), (1.0, 8)):
         found = texts(item, reply, position)
         assert found[at : at + 2] == [said, "Noted."] and len(found) == 10
-        assert own_places(item, reply, position) == range(at, at + 2)
-    assert [line.content for line in folded(item, reply, 0.5)] == [
+        assert find_own_lines(item, reply, position) == range(at, at + 2)
+    assert [line.content for line in fold_conversation(item, reply, 0.5)] == [
         "2 turns of unrelated talk",
         said,
         "Noted.",
@@ -136,7 +143,7 @@ def test_conflict_without_a_conflicting_preference_names_the_row(tmp_path: Path)
     path.write_text(path.read_text().replace("conflicting_preference", "other"))
     options = PrefEvalOptions(pairs=pairs, distractors=write_pool(tmp_path / "pool.json"), conflict=True)
     with pytest.raises(DataError, match="boats, row 0: conflict needs a 'conflicting_preference'"):
-        list(items(options, random.Random(5), lambda _text: None))
+        list(plan_items(options, random.Random(5), lambda _text: None))
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 
 import dialoom
 from dialoom import Episode, Judgement
-from dialoom.graphs.prefeval import RECIPE, chosen
-from dialoom.graphs.prefeval.results import error_of
+from dialoom.graphs.prefeval import RECIPE, parse_choice
+from dialoom.graphs.prefeval.results import find_error
 from dialoom.personas.similarity import encode_vector, normalize_vector
 from dialoom.settings import ModelLike
 from tests.graphs.prefeval.invented import write_pairs, write_pool
@@ -198,26 +198,26 @@ def test_answer_without_a_preference_cannot_name_a_wrong_one(tmp_path: Path) -> 
     judge = Judge(acknowledges="no")
     episode = only(played(tmp_path, Assistant(), judge))
     assert judge.asked()["hallucinates"] == 0
-    assert error_of(episode.outcome.judgements) == "unaware"
+    assert find_error(episode.outcome.judgements) == "unaware"
 
 
 def test_unparseable_verdict_is_requested_again_and_then_unparsed(tmp_path: Path) -> None:
     judge = Judge(acknowledges="maybe", violates="no")
     run = played(tmp_path, Assistant(), judge)
     assert judge.asked() == {"violates": 1, "acknowledges": 2, "helpful": 1}
-    assert error_of(only(run).outcome.judgements) == "unparsed"
+    assert find_error(only(run).outcome.judgements) == "unparsed"
     later = Judge(violates="no")
     again = dialoom.retry(run.path, models={"assistant": Assistant(), "judge": later}, recipe=RECIPE, unparsed=True)
     assert later.asked() == {"acknowledges": 1, "hallucinates": 1}
-    assert error_of(only(again).outcome.judgements) is None
+    assert find_error(only(again).outcome.judgements) is None
 
 
 def test_another_judge_makes_a_separate_set(tmp_path: Path) -> None:
     run = played(tmp_path, Assistant(), Judge(violates="no"))
     other = Judge(helpful="no")
     dialoom.judge(run.path, models={"judge": other}, recipe=RECIPE, name="strict")
-    assert error_of(only(run).outcome.judgements) is None
-    assert error_of(only(run, "strict").outcome.judgements) == "unhelpful"
+    assert find_error(only(run).outcome.judgements) is None
+    assert find_error(only(run, "strict").outcome.judgements) == "unhelpful"
     assert other.asked() == {"violates": 1, "acknowledges": 1, "helpful": 1, "hallucinates": 1}
 
 
@@ -226,7 +226,7 @@ def test_empty_answer_is_not_judged_and_is_no_success(tmp_path: Path) -> None:
     episode = only(played(tmp_path, Assistant(answer=" "), judge, method=("self-critic",)))
     assert not judge.sent
     assert episode.outcome.ended_by == "empty_answer"
-    assert error_of(episode.outcome.judgements) == "unparsed"
+    assert find_error(episode.outcome.judgements) == "unparsed"
 
 
 def test_gate_checks_only_what_the_model_says(tmp_path: Path) -> None:
@@ -254,12 +254,12 @@ def test_choice_is_a_letter_among_options_in_the_pairs_order(tmp_path: Path) -> 
     folder = tmp_path / "right"
     folder.mkdir()
     episode = only(played(folder, right, judge, task=("classification",)))
-    assert error_of(episode.outcome.judgements) is None
+    assert find_error(episode.outcome.judgements) is None
 
 
 def test_only_unambiguous_letters_are_read() -> None:
     read = {"<choice>B</choice>": "B", "I take <choice> (C). </choice>": "C", "D": "D", "**A**": "A", "<choice>C": "C"}
-    assert {text: chosen(text) for text in read} == read
+    assert {text: parse_choice(text) for text in read} == read
     for text in (
         "<choice>Based on that</choice>",
         "<choice>AB</choice>",
@@ -269,7 +269,7 @@ def test_only_unambiguous_letters_are_read() -> None:
         "E",
         "Any",
     ):
-        assert chosen(text) is None
+        assert parse_choice(text) is None
 
 
 def test_reply_to_a_preference_is_requested_once(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ import pytest
 from dialoom import Episode, Judgement
 from dialoom.graphs import Chart, Estimate, Table
 from dialoom.graphs.prefeval import RECIPE
-from dialoom.graphs.prefeval.report import charts, report_tables
-from dialoom.graphs.prefeval.results import CHECKERS, error_of, error_type
+from dialoom.graphs.prefeval.report import build_charts, build_tables
+from dialoom.graphs.prefeval.results import CHECKERS, classify_error, find_error
 from dialoom.graphs.tables import Cell
 from dialoom.graphs.tables.statistics import TRIALS_NOTE
 from dialoom.runs.agreement import compute_agreement, read_labels, write_sample
@@ -35,12 +35,12 @@ HAIKU_RAG = [28, 40, 42, 50, 45, 55, 46, 31, 49, 48, 48, 51, 28, 25, 50, 30, 34]
 
 def report(*items: Episode, more: Sequence[tuple[str, Iterable[Episode]]] = ()) -> dict[str, Table]:
     """Return the tables of a run of `model` (and of more runs) by name."""
-    return {table.name: table for table in report_tables([("model", items), *more])}
+    return {table.name: table for table in build_tables([("model", items), *more])}
 
 
 def figures(*items: Episode) -> dict[str, Chart]:
     """Return the charts of a run by name."""
-    return {chart.name: chart for chart in charts([("model", items)])}
+    return {chart.name: chart for chart in build_charts([("model", items)])}
 
 
 def row(table: Table, *begins: str) -> dict[str, Cell]:
@@ -106,7 +106,7 @@ def test_training_on_a_method_shows_before_and_after() -> None:
         for form, count in counts[label].items():
             yield from right_of(count, 56, topic="travel_restaurant", form=form)
 
-    table = {each.name: each for each in report_tables([(label, items(label)) for label in counts])}["accuracy"]
+    table = {each.name: each for each in build_tables([(label, items(label)) for label in counts])}["accuracy"]
     cells = [dict(zip(table.columns, each, strict=True)) for each in table.rows]
     found = {(each["model"], each["form"]): round(100 * mean(each["10 turns %"]), 2) for each in cells}
     assert found == {
@@ -337,7 +337,7 @@ def test_answer_without_a_checkers_verdict_has_no_score(tmp_path: Path) -> None:
 def test_each_error_and_missing_verdict(
     violates: bool | None, acknowledges: bool | None, hallucinates: bool | None, helpful: bool | None, error: str | None
 ) -> None:
-    assert error_type(violates, acknowledges, hallucinates, helpful) == error
+    assert classify_error(violates, acknowledges, hallucinates, helpful) == error
 
 
 def test_error_of_a_set_of_judgements() -> None:
@@ -347,11 +347,11 @@ def test_error_of_a_set_of_judgements() -> None:
             for metric, score in scores.items()
         ]
 
-    assert error_of(said(violates=False, acknowledges=False, helpful=True)) is None
-    assert error_of(said(violates=True, acknowledges=True, hallucinates=False, helpful=True)) == "inconsistency"
-    assert error_of(said(violates=False, acknowledges=None, helpful=True)) == "unparsed"
-    assert error_of(said(violates=False, helpful=True)) == "unparsed"
-    assert error_of(said(correct=True)) is None
-    assert error_of(said(correct=False)) == "wrong"
-    assert error_of([]) == "unjudged"
+    assert find_error(said(violates=False, acknowledges=False, helpful=True)) is None
+    assert find_error(said(violates=True, acknowledges=True, hallucinates=False, helpful=True)) == "inconsistency"
+    assert find_error(said(violates=False, acknowledges=None, helpful=True)) == "unparsed"
+    assert find_error(said(violates=False, helpful=True)) == "unparsed"
+    assert find_error(said(correct=True)) is None
+    assert find_error(said(correct=False)) == "wrong"
+    assert find_error([]) == "unjudged"
     assert set(CHECKERS) == {"violates", "acknowledges", "hallucinates", "helpful"}

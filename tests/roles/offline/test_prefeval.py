@@ -10,7 +10,7 @@ import pytest
 
 import dialoom
 from dialoom.graphs.prefeval import RECIPE
-from dialoom.graphs.prefeval.results import error_of
+from dialoom.graphs.prefeval.results import find_error
 from dialoom.personas.preferences import DEFAULT_POOL, FORMS, ChatLine, PreferencePair, read_chats, sample_pairs
 from dialoom.roles.offline import SpokenLine
 from dialoom.roles.offline.prefeval import draw_statement_number, extract_key_words, find_statement
@@ -31,7 +31,7 @@ def correct_pairs(folder: Path, model: str = "offline/attentive", **options: Any
     for episode in run.episodes():
         facets = episode.facets
         pairs = found.setdefault((facets["method"], facets["turns"]), set())
-        if error_of(episode.outcome.judgements) is None:
+        if find_error(episode.outcome.judgements) is None:
             pairs.add(f"{facets['topic']}-{facets['index']}")
     return found
 
