@@ -297,8 +297,8 @@ def read_yaml(path: Path) -> Any:
 def parse_yaml(text: str, path: str | Path, first_line: int = 1) -> Any:
     """Return the value of a YAML text: mappings, lists, strings, numbers, `true`, `false` and `null`.
 
-    Anything else is a string, such as a date, a time of day (`7:30`), `007`, `yes` and `no`. Aliases and tags are
-    refused.
+    Anything else is a string, such as a date, a time of day (`7:30`), `007`, a telephone number (`+49170`), `yes` and
+    `no`. Aliases and tags are refused.
 
     Args:
         text: The text.
@@ -461,8 +461,8 @@ _Loader.yaml_implicit_resolvers = {
 }
 for _tag, _pattern, _firsts in (
     (_BOOL, r"(?:true|True|TRUE|false|False|FALSE)$", "tTfF"),
-    (_INT, r"[-+]?(?:0|[1-9][0-9]*|0x[0-9a-fA-F]+)$", "-+0123456789"),
-    (_FLOAT, r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+][0-9]+)?$|[-+]?\.(?:inf|Inf|INF)$", "-+.0123456789"),
+    (_INT, r"-?(?:0|[1-9][0-9]*|0x[0-9a-fA-F]+)$", "-0123456789"),
+    (_FLOAT, r"-?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+][0-9]+)?$|-?\.(?:inf|Inf|INF)$", "-.0123456789"),
     (_FLOAT, r"\.(?:nan|NaN|NAN)$", "."),
 ):
     _Loader.add_implicit_resolver(_tag, re.compile(_pattern), [*_firsts])

@@ -138,7 +138,7 @@ class _OrderConsistency:
         self._same, self._preferred, self._first = Tally(), Tally(), Tally()
 
     def add(self, named: str | None, persona: str, scenario: str) -> None:
-        """Add the result of a comparison, one of `PAIR_VERDICTS`; `None` if there was none or it could not be parsed."""
+        """Add a comparison's result, one of `PAIR_VERDICTS`; `None` if there was none or it could not be parsed."""
         if named is not None:
             is_same = named in ("preferred", "rejected")
             self._same.add(is_same, persona, scenario)

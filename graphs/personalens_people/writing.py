@@ -42,8 +42,8 @@ class PersonState(GenerationState, total=False):
         interests: The person's domains.
         preferences: The preferences by domain and name.
         summaries: The summaries by domain.
-        tasks: The drafts of tasks by domain; tasks over several domains have the key `MULTI_DOMAIN`. All people share the
-            tasks.
+        tasks: The drafts of tasks by domain; tasks over several domains have the key `MULTI_DOMAIN`. All people share
+            the tasks.
         situations: The situations by task id.
         vector: The packed embedding of the person's preferences; empty if embeddings are cheap to compute.
         task_notes: The notes about the tasks, which all people share.

@@ -146,7 +146,7 @@ def build_error_filters() -> Mapping[str, ScenarioFilter]:
 
 
 def find_error(judgements: Iterable[Judgement]) -> str | None:
-    """Return the error of an item: the result of `classify_error`, or `wrong` for a wrong choice; `None` if it is right."""
+    """Return an item's error: the result of `classify_error`, or `wrong` for a wrong choice; `None` if it is right."""
     found = {each.metric: None if each.score is None else bool(each.score) for each in judgements}
     if CORRECT in found:
         is_correct = found[CORRECT]

@@ -56,10 +56,12 @@ class Condition:
         is_met: A function that returns whether the condition is met. A condition on an item beyond the end of a list is
             not met. The function raises `ConditionError` if an expression cannot be evaluated, e.g. because it uses a
             name that the state does not have.
+        is_counter: Whether it is a counter and a number. Such a condition stays met once the number is reached.
     """
 
     text: str
     is_met: Callable[[Position], bool] = field(repr=False, compare=False)
+    is_counter: bool = False
 
     @classmethod
     def parse(
@@ -91,7 +93,7 @@ class Condition:
             return cls(text, lambda at: text in at.next_roles)
         if counter and counter[1] in counted:
             word, least = counter[1], int(counter[2])
-            return cls(text, lambda at: at.counts.get(word, 0) >= least)
+            return cls(text, lambda at: at.counts.get(word, 0) >= least, is_counter=True)
         try:
             return cls(text, _compile_expression(text, channels))
         except TemplateError as error:

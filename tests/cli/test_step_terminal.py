@@ -333,6 +333,10 @@ def test_breakpoints_stop_and_are_cleared(terminal: Open) -> None:
     assert "cleared: assistant" in at.tell("clear 1", "main")
     assert "turn 2 · assistant ran" in at.tell("continue", "main")
     assert "turn 3 · user ran" in at.tell("c", "main")
+    assert "the end: no further steps" in at.tell("c", "main")  # turn 3 was reached before
+    assert "main 2 ·" in at.tell("goto 2", "main")
+    assert "turn 2 · assistant ran" in at.tell("c", "main")
+    assert "turn 3 · user ran" in at.tell("c", "main")
     assert "all breakpoints are cleared" in at.tell("clear", "main")
     assert "the end: no further steps" in at.tell("c", "main")
 

@@ -134,7 +134,11 @@ def test_ordinary_yaml_values_are_read(tmp_path: Path) -> None:
     assert read_json(tmp_path / "x.json") == value
     (tmp_path / "x.yaml").write_text("a: [1, -2.5, true, null, x]\nb: {a: {}}\n")
     assert read_yaml(tmp_path / "x.yaml") == value
-    assert parse_yaml("when: 2024-02-30", "x") == {"when": "2024-02-30"}
+    assert parse_yaml("when: 2024-02-30\ncall: +49170123\nby: -3", "x") == {
+        "when": "2024-02-30",
+        "call": "+49170123",
+        "by": -3,
+    }
     (tmp_path / "x.toml").write_text("a = [1, -2.5]\n[b]\na = 0x10\n")
     assert read_toml(tmp_path / "x.toml") == {"a": [1, -2.5], "b": {"a": 16}}
     (tmp_path / "x.txt").write_bytes(b"one\r\ntwo\n\nfour")

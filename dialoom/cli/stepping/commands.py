@@ -90,14 +90,19 @@ class CommandInterpreter:
         return stop_answer(stop, self.stepper.parsed_replies(stop), self.is_full)
 
     async def run(self, until: Sequence[Condition]) -> Answer:
-        """Play until a condition is met, or to a breakpoint or the end; the answer includes the passed stops."""
+        """Play until a condition is met, or to a breakpoint or the end; the answer includes the passed stops.
+
+        A breakpoint on a counter (`turn 3`) stops where its number is reached, and not at each later step.
+        """
         passed: list[Stop] = []
+        here = await self.stepper.here()
+        breaks = [each for each in self.breaks if not each.is_counter or not await self.stepper.meets([each], here)]
 
         def pass_by(stop: Stop) -> None:
             self.watch(_passed(stop))
             passed.append(stop)
 
-        stop = await self.stepper.run([*until, *self.breaks], pass_by)
+        stop = await self.stepper.run([*until, *breaks], pass_by)
         return _after(await self.stopped(stop), passed[:-1])
 
 
