@@ -90,4 +90,4 @@ class Problem(NamedTuple):
 def first_problem(error: ValidationError) -> Problem:
     """Return the first problem of a validation error; one clear problem is more useful than a list."""
     first = error.errors()[0]
-    return Problem(".".join(map(str, first["loc"])), first["msg"], first["input"])
+    return Problem(".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, "), first["input"])

@@ -153,7 +153,7 @@ def canonicalize(call: Mapping[str, Any]) -> ToolCall:
 
     Names must be exact. An optional argument that is absent or null takes its default. Booleans may also be the words
     "true" and "false", integers may be 3, 3.0 or "3", and ids are strings. Text is normalised (`normalize_text`).
-    Listed values match even if spaces, hyphens or underscores are missing. A day is YYYY-MM-DD, and `/` may replace `-`.
+    Listed values match even if spaces, hyphens or underscores are missing. A day is YYYY-MM-DD; `/` may replace `-`.
 
     Args:
         call: `name` and `arguments`, an object or its JSON text.

@@ -169,11 +169,11 @@ def parse_options(recipe: Recipe, given: Mapping[str, Any] | BaseModel | None) -
     except ValidationError as error:
         problem = first_problem(error)
         name = names.get(problem.place.partition(".")[0])
-        shown = problem.message.removeprefix("Value error, ")
+        shown = problem.message
         if name is None:
             first = names.get(shown.partition(" ")[0])  # a message about several options begins with the name of one
             raise RunError(shown if first is not None else f"options: {shown}", setting=first or "options") from error
-        if problem.message != shown:  # the message comes from the option's own validator
+        if error.errors()[0]["type"] == "value_error":  # the message comes from the option's own validator
             raise RunError(f"{name} {problem.value!r}: {shown}", setting=name) from error
         raise setting_error({**error.errors()[0], "loc": (name,)}) from error
 

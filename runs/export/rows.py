@@ -159,8 +159,8 @@ class ExportRequest:
             return exporter.options.model_validate(dict(self.options))
         except ValidationError as error:
             place, message, _ = first_problem(error)
-            option, shown = place.partition(".")[0], message.removeprefix("Value error, ")
-            raise RunError(f"{option or f'format {self.format!r}'}: {shown}", setting=option or None) from error
+            option = place.partition(".")[0]
+            raise RunError(f"{option or f'format {self.format!r}'}: {message}", setting=option or None) from error
 
     def filters_text(self) -> str:
         """Return the filters and options in one line; empty if there are none."""

@@ -200,8 +200,7 @@ def read_suite(named: str | Path) -> Suite:
             system = content["systems"][int(keys[1])]
             name = (system.get("name") or system.get("recipe")) if isinstance(system, dict) else None
             keys[:2] = [f"system {name or int(keys[1]) + 1}"]
-        reason = problem.message.removeprefix("Value error, ")
-        raise RunError(f"suite {named}: {': '.join([*keys, reason])}", setting="suite") from error
+        raise RunError(f"suite {named}: {': '.join([*keys, problem.message])}", setting="suite") from error
 
 
 RECORD, SUITE = "record.json", "suite.yaml"
