@@ -126,7 +126,9 @@ def describe_unanswered(error: BaseException, status: int | None) -> UnansweredR
         return UnansweredRequest(OutageEvidence.STRONG, _find_reason(causes) or "no connection", host)
     if is_lost:
         return UnansweredRequest(OutageEvidence.WEAK, _find_reason(causes) or "connection closed before an answer")
-    if class_names & _TIMEOUT_ERRORS or isinstance(error, TimeoutError):
+    if 504 in [getattr(each, "status_code", None) for each in causes]:
+        status = 504  # LiteLLM reports it as its own timeout
+    elif class_names & _TIMEOUT_ERRORS or isinstance(error, TimeoutError):
         return UnansweredRequest(OutageEvidence.NONE, "no answer in time")
     if status in _UNAVAILABLE_STATUSES:
         return UnansweredRequest(OutageEvidence.WEAK, f"status {status}")

@@ -98,6 +98,13 @@ async def test_json_mode_is_used_only_if_the_request_mentions_it(content: str, i
     assert (change in (reply.changes or "")) is not is_asked
 
 
+async def test_model_without_response_formats_is_asked_by_the_prompt_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MARITALK_API_KEY", "key")
+    with serving(lambda _body, _number: completion('{"score": 4}')) as server:
+        await ask(request(server.url, "maritalk/x", "Answer in JSON.", reply_type=score_type(1, 5)))
+    assert "response_format" not in server.requests[0]
+
+
 async def test_another_form_than_the_chosen_one_is_recorded() -> None:
     refusal = error(400, "response_format: json_schema is not supported")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from dialoom.runs.errors import StoreError
 from dialoom.runs.store.checkpoints import RunSaver
 from dialoom.runs.store.writer import Writer
 from tests.processes import TIMEOUT_SECONDS
@@ -122,6 +123,8 @@ async def test_full_disk_is_reported_as_such(writer: Writer, tmp_path: Path, is_
     try:
         with pytest.raises(ValueError if is_explained else sqlite3.OperationalError, match="disk"):
             await asyncio.to_thread(writer.enqueue(grow, once=True).result)
+        with pytest.raises(ValueError if is_explained else StoreError, match="disk"):
+            await writer.run(grow)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
     assert await writer.submit(inserting(1)) == 1
