@@ -27,7 +27,7 @@ from dialoom.runs.configuration.config import DEFAULT_MODEL
 from dialoom.runs.configuration.recipe_checks import build_graph
 from dialoom.runs.configuration.recipes import load_recipe
 from dialoom.runs.errors import RunError
-from dialoom.settings import PathLike, prompt_sets
+from dialoom.settings import PathLike, resolve_prompt_sets
 
 
 class RequestError(RunError, ValueError):
@@ -72,7 +72,7 @@ class ServedRecipe:
         self.options = options
         self._roles = WithRoles.of(recipe).roles_used(options)
         self._models = {**WithRoles.of(recipe).models_named(options), **self._check_roles(models)}
-        self._library = WithPrompts.of(recipe).library(prompt_sets(prompts))
+        self._library = WithPrompts.of(recipe).library(resolve_prompt_sets(prompts))
         self._ledger = MemoryLedger()
 
     def stage(self, request: StageRequest) -> Stage:

@@ -2,7 +2,7 @@
 
 A setting is an item of one of the typed dictionaries below. Its type is that of the keyword argument in Python. Its
 `Field` has the default, the bounds and the description, and its `Flag` describes it for the command line and YAML
-files. `model_of` makes the pydantic model that checks the settings.
+files. `build_settings_model` makes the pydantic model that checks the settings.
 """
 
 from __future__ import annotations
@@ -53,29 +53,29 @@ Kind = TypeVar("Kind", bound=Mapping[str, object])
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
-AT_ONCE, MOST_AT_ONCE = 16, 10_000
+DEFAULT_CONCURRENCY, MAX_CONCURRENCY = 16, 10_000
 """The default and the maximum number of concurrent scenarios; each is a task with its own state."""
 
-MOST_TRIALS = 10_000
+MAX_TRIALS = 10_000
 """The maximum number of trials, which are all planned before the first is played."""
 
 SHIPPED_PROMPTS = ("small",)
 """The shipped sets of prompts that can replace a recipe's own prompts: the names of folders in `prompts/`."""
 
-MOST_TOKENS = 10_000_000
+MAX_REPLY_TOKENS = 10_000_000
 """The upper bound of `max_reply`: no model's reply is longer, so a larger value must be a typing error."""
 
-FLAG = "flag"
+FLAG_FAULTS = "flag"
 """The default treatment of a simulated user's fault: it is recorded with the outcome."""
 
-_UNITS = {"s": 1, "m": 60, "h": 3600}
+_SECONDS_BY_UNIT = {"s": 1, "m": 60, "h": 3600}
 
 
-def by_name(given: Any) -> dict[str, Any]:
+def as_mapping(value: Any) -> dict[str, Any]:
     """Return a setting as a mapping by role or model; the key of a value for all of them is the empty name."""
-    if given is None:
+    if value is None:
         return {}
-    return {**given} if isinstance(given, Mapping) else {"": given}
+    return {**value} if isinstance(value, Mapping) else {"": value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +100,16 @@ class ByName:
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Return the schema of a dictionary; it also accepts a single value."""
         items = core_schema.dict_schema(core_schema.str_schema(), handler.generate_schema(self.item))
-        return core_schema.no_info_before_validator_function(self._named, items)
+        return core_schema.no_info_before_validator_function(self._to_mapping, items)
 
-    def _named(self, given: Any) -> Any:
-        if given is not None and not isinstance(given, Mapping) and not self.is_for_all:
+    def _to_mapping(self, value: Any) -> Any:
+        if value is not None and not isinstance(value, Mapping) and not self.is_for_all:
             raise ValueError(f"a mapping by {self.of}")
-        return by_name(given)
+        return as_mapping(value)
 
 
 @dataclass(frozen=True, slots=True)
-class As:
+class ValidatedAs:
     """The annotation of a setting that is checked by, and converted to, a type other than the declared one."""
 
     type_: Any
@@ -143,9 +143,9 @@ class Flag:
     short: str = ""
 
 
-def prompt_sets(given: Any) -> Any:
+def resolve_prompt_sets(value: Any) -> Any:
     """Return sets of prompts, given as one or several: names of shipped sets, and folders as absolute paths."""
-    sets = given if isinstance(given, list | tuple) else () if given is None else [given]
+    sets = value if isinstance(value, list | tuple) else () if value is None else [value]
     return tuple(
         str(Path(each).expanduser().absolute())
         if isinstance(each, str | os.PathLike) and each not in SHIPPED_PROMPTS
@@ -154,41 +154,41 @@ def prompt_sets(given: Any) -> Any:
     )
 
 
-def check_lists(**given: Any) -> None:
+def check_lists(**arguments: Any) -> None:
     """Check that arguments, given by name, are lists or other collections, and not single strings or paths.
 
     Raises:
         SettingError: If one is not.
     """
-    for name, each in given.items():
-        if isinstance(each, str | os.PathLike | Mapping) or not isinstance(each, Iterable):
-            raise SettingError(f"{name} must be a list, got {each!r:.60}", setting=name)
+    for name, value in arguments.items():
+        if isinstance(value, str | os.PathLike | Mapping) or not isinstance(value, Iterable):
+            raise SettingError(f"{name} must be a list, got {value!r:.60}", setting=name)
 
 
-def names_in(given: Any) -> Any:
+def parse_names(value: Any) -> Any:
     """Return the names in a comma-separated string, or a list unchanged."""
-    return tuple(filter(None, (name.strip() for name in given.split(",")))) if isinstance(given, str) else given
+    return tuple(filter(None, (name.strip() for name in value.split(",")))) if isinstance(value, str) else value
 
 
-def _seconds(given: Any) -> Any:
+def _parse_seconds(value: Any) -> Any:
     """Return a number of seconds, given as a number or as text such as `90s`, `10m` or `2h`."""
-    if isinstance(given, str) and given[-1:] in _UNITS:
+    if isinstance(value, str) and value[-1:] in _SECONDS_BY_UNIT:
         try:
-            return float(given[:-1]) * _UNITS[given[-1]]
+            return float(value[:-1]) * _SECONDS_BY_UNIT[value[-1]]
         except ValueError as error:
             raise ValueError("a number of seconds, or a time such as 90s, 10m or 2h") from error
-    return given
+    return value
 
 
-def _failures(given: Any) -> Any:
+def _parse_failure_limit(value: Any) -> Any:
     """Return a number of failed scenarios (at least 1), or a percentage such as `5%`, as text."""
-    text = str(given).strip()
+    text = str(value).strip()
     if not re.fullmatch(r"0*[1-9]\d*|\d{1,2}(\.\d+)?\s?%", text, re.ASCII):
         raise ValueError("a number of scenarios of at least 1, or a percentage from 0% to below 100% such as 5%")
     return text
 
 
-_AMONG_SETTINGS = "among settings"
+_WITH_OTHER_SETTINGS = "among settings"
 """The context of a validation whose errors are reworded together with those of other settings."""
 
 
@@ -220,20 +220,20 @@ class Budget(BaseModel):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _check_bounds(cls, given: Any, handler: Callable[[Any], Self], info: ValidationInfo) -> Self:
+    def _check_bounds(cls, value: Any, handler: Callable[[Any], Self], info: ValidationInfo) -> Self:
         try:
-            return handler(given)
+            return handler(value)
         except ValidationError as error:
-            if info.context == _AMONG_SETTINGS:
+            if info.context == _WITH_OTHER_SETTINGS:
                 raise
             problem = error.errors()[0]
-            raise setting_error({**problem, "loc": ("budget", *problem["loc"])}) from error
+            raise build_setting_error({**problem, "loc": ("budget", *problem["loc"])}) from error
 
-    def changed(self, given: Budget | None) -> Budget:
+    def changed(self, overrides: Budget | None) -> Budget:
         """Return this budget with the bounds that another budget sets; a bound that it sets to `None` is removed."""
-        if given is None:
+        if overrides is None:
             return self
-        return self.model_copy(update=given.model_dump(include=given.model_fields_set))
+        return self.model_copy(update=overrides.model_dump(include=overrides.model_fields_set))
 
     @property
     def is_bounded(self) -> bool:
@@ -271,23 +271,23 @@ class Price:
         """Return the cost in US dollars. Cached tokens are included in the input tokens."""
         cached_tokens = min(cached_tokens, input_tokens)
         cached_price = self.input if self.cached_input is None else self.cached_input
-        fresh = input_tokens - cached_tokens
-        return (fresh * self.input + cached_tokens * cached_price + output_tokens * self.output) / 1_000_000
+        uncached_tokens = input_tokens - cached_tokens
+        return (uncached_tokens * self.input + cached_tokens * cached_price + output_tokens * self.output) / 1_000_000
 
 
-def _user_fault(given: str) -> str:
+def _check_user_fault(value: str) -> str:
     """Check a treatment of faulty lines of the simulated user, and return it."""
-    if not re.fullmatch(rf"{FLAG}|retry [1-9]\d?", given):
-        raise ValueError(f"{FLAG}, or 'retry N' with N from 1 to 99")
-    return given
+    if not re.fullmatch(rf"{FLAG_FAULTS}|retry [1-9]\d?", value):
+        raise ValueError(f"{FLAG_FAULTS}, or 'retry N' with N from 1 to 99")
+    return value
 
 
-def _price(given: Any) -> Any:
+def _parse_price(value: Any) -> Any:
     """Return a price from `IN,OUT[,CACHED]`, or from a list of these."""
-    if isinstance(given, Price | dict):
-        return given
+    if isinstance(value, Price | dict):
+        return value
     try:
-        return Price(*map(float, given if isinstance(given, list | tuple) else str(given).split(",")))
+        return Price(*map(float, value if isinstance(value, list | tuple) else str(value).split(",")))
     except (TypeError, ValueError, SettingError) as error:
         raise ValueError("IN,OUT or IN,OUT,CACHED in US dollars per million tokens, each at least 0") from error
 
@@ -322,12 +322,12 @@ class CompiledGraph(Protocol):
         ...
 
 
-GraphMaker: TypeAlias = Callable[[list[Any]], CompiledGraph]
+GraphFactory: TypeAlias = Callable[[list[Any]], CompiledGraph]
 """A plain function that gets `tools` (a LangChain tool for each tool of the request) and returns a compiled graph."""
 
-OwnPlayer: TypeAlias = Reply | LangChainModel | CompiledGraph | GraphMaker
+PlayerObject: TypeAlias = Reply | LangChainModel | CompiledGraph | GraphFactory
 
-Player: TypeAlias = str | OwnPlayer
+Player: TypeAlias = str | PlayerObject
 """A model's name (LiteLLM's, `offline/...`, `python:...`, `graph:...`), a function or a generator, a compiled graph, a
 function of `tools` that returns a compiled graph, or a LangChain chat model or runnable."""
 
@@ -345,13 +345,13 @@ SessionForm: TypeAlias = Literal["user", "metadata", "headers"]
 Synchronous: TypeAlias = Literal["normal", "full"]
 """The failures that a commit survives: process crashes (`normal`), or also power cuts (`full`)."""
 
-UserFault: TypeAlias = Annotated[str, AfterValidator(_user_fault)]
-Degree: TypeAlias = Annotated[
+UserFault: TypeAlias = Annotated[str, AfterValidator(_check_user_fault)]
+OptionalTemperature: TypeAlias = Annotated[
     float | None,
     Field(ge=0, le=2, allow_inf_nan=False),
     BeforeValidator(lambda given: None if given == "none" else given),
 ]
-ReplyTokens: TypeAlias = Annotated[int | None, Field(ge=0, le=MOST_TOKENS)]
+ReplyTokens: TypeAlias = Annotated[int | None, Field(ge=0, le=MAX_REPLY_TOKENS)]
 _PerMinute: TypeAlias = Annotated[int | None, Field(ge=1, le=10**12)]
 
 
@@ -421,7 +421,7 @@ class PlayerSettings(TypedDict, total=False):
     ]
     temperature: Annotated[
         Temperature | Mapping[str, Temperature | None] | None,
-        ByName(Degree),
+        ByName(OptionalTemperature),
         Field(description="Sampling temperature from 0 to 2; 'none' sends none, for models that reject it."),
         Flag("Models", "T", is_removable=True),
     ]
@@ -451,7 +451,7 @@ class PlayerSettings(TypedDict, total=False):
     ]
     stateful: Annotated[
         str | Sequence[str] | None,
-        As(Annotated[tuple[str, ...], Strict(False), BeforeValidator(names_in)]),
+        ValidatedAs(Annotated[tuple[str, ...], Strict(False), BeforeValidator(parse_names)]),
         Field(
             description="Roles whose players keep state between calls: they get only new messages, and a resumed run "
             "restores their state after the last reply (see docs/sessions.md)."
@@ -460,7 +460,7 @@ class PlayerSettings(TypedDict, total=False):
     ]
     takes_tools: Annotated[
         str | Sequence[str] | None,
-        As(Annotated[tuple[str, ...], Strict(False), BeforeValidator(names_in)]),
+        ValidatedAs(Annotated[tuple[str, ...], Strict(False), BeforeValidator(parse_names)]),
         Field(
             description="Roles whose models accept tools natively although LiteLLM's table does not list them; "
             "other models get no tools unless the table lists them."
@@ -502,12 +502,12 @@ class LimitSettings(TypedDict, total=False):
 
     budget: Annotated[
         BudgetLike,
-        As(Annotated[Budget | None, Strict(False)]),
+        ValidatedAs(Annotated[Budget | None, Strict(False)]),
         Field(description="Bounds of the whole run's consumption; bounds that are not given stay unchanged."),
     ]
     prices: Annotated[
         Mapping[str, Price] | None,
-        ByName(Annotated[Price, BeforeValidator(_price)], "model", is_for_all=False),
+        ByName(Annotated[Price, BeforeValidator(_parse_price)], "model", is_for_all=False),
         Field(description="US dollars per million tokens, for models whose price LiteLLM does not know."),
         Flag("Limits", "IN,OUT[,CACHED]", name="price"),
     ]
@@ -552,9 +552,9 @@ class ProcessSettings(LimitSettings, total=False):
     concurrency: Annotated[
         int,
         Field(
-            default=AT_ONCE,
+            default=DEFAULT_CONCURRENCY,
             ge=1,
-            le=MOST_AT_ONCE,
+            le=MAX_CONCURRENCY,
             description="Maximum number of scenarios in progress at once, and of concurrent calls to each model. "
             "The run's file does not store it: give it again to resume the run.",
         ),
@@ -562,7 +562,7 @@ class ProcessSettings(LimitSettings, total=False):
     ]
     fail_on_error: Annotated[
         int | str | None,
-        As(Annotated[str, BeforeValidator(_failures)]),
+        ValidatedAs(Annotated[str, BeforeValidator(_parse_failure_limit)]),
         Field(
             default=None,
             description="Stop after this number of failed scenarios, or when more than this percentage of the finished "
@@ -572,7 +572,7 @@ class ProcessSettings(LimitSettings, total=False):
     ]
     patience: Annotated[
         float,
-        As(Annotated[float, Field(ge=0), BeforeValidator(_seconds)]),
+        ValidatedAs(Annotated[float, Field(ge=0), BeforeValidator(_parse_seconds)]),
         Field(
             default=600.0,
             description="How long to wait for a provider that cannot be reached, before the run is stopped (it can be "
@@ -582,7 +582,7 @@ class ProcessSettings(LimitSettings, total=False):
     ]
     cache: Annotated[
         PathLike | None,
-        As(
+        ValidatedAs(
             Annotated[
                 Path | None,
                 BeforeValidator(lambda given: Path(given) if isinstance(given, str | os.PathLike) else given),
@@ -603,7 +603,7 @@ class ProcessSettings(LimitSettings, total=False):
         int | None,
         Field(
             ge=1,
-            le=MOST_AT_ONCE,
+            le=MAX_CONCURRENCY,
             description="Play with this number of processes; concurrency, budget and rates apply to all together. "
             "Needs dialoom[ray].",
         ),
@@ -646,17 +646,17 @@ class ProcessSettings(LimitSettings, total=False):
 class RunSettings(PlayerSettings, total=False):
     """The settings of a new run, apart from its recipe.
 
-    A setting that affects results also needs a field of `RunConfig`, to which `resolve` of the API passes it.
+    A setting that affects results also needs a field of `RunConfig`, to which `resolve_new_run` of the API passes it.
     """
 
     model: Annotated[
         ModelLike | None,
-        As(Any),
+        ValidatedAs(Any),
         Field(description="The player of every role that is not in `models`."),
     ]
     prompts: Annotated[
         PathLike | Sequence[PathLike] | None,
-        As(Annotated[tuple[str, ...], Strict(False), BeforeValidator(prompt_sets)]),
+        ValidatedAs(Annotated[tuple[str, ...], Strict(False), BeforeValidator(resolve_prompt_sets)]),
         Field(
             default=(),
             description="Prompts that replace the recipe's prompts with the same ids: your own folder, or 'small' "
@@ -666,7 +666,7 @@ class RunSettings(PlayerSettings, total=False):
         Flag("Models", "DIR|small", is_repeatable=True),
     ]
     options: Annotated[
-        Mapping[str, Any] | BaseModel | None, As(Any), Field(description="The options of the recipe, by name.")
+        Mapping[str, Any] | BaseModel | None, ValidatedAs(Any), Field(description="The options of the recipe, by name.")
     ]
     seed: Annotated[
         int, Field(default=0, description="The seed from which all random draws are derived."), Flag("Advanced", "N")
@@ -685,16 +685,16 @@ class RunSettings(PlayerSettings, total=False):
         Field(
             default=1,
             ge=1,
-            le=MOST_TRIALS,
+            le=MAX_TRIALS,
             description="Play each scenario this number of times, independently; `resume` can add trials to a run.",
         ),
         Flag("Advanced", "N"),
     ]
     on_user_fault: Annotated[
         str,
-        As(UserFault),
+        ValidatedAs(UserFault),
         Field(
-            default=FLAG,
+            default=FLAG_FAULTS,
             description="How faulty lines of the simulated user are treated: flag records the fault with the outcome; "
             "'retry N' requests the line again up to N times, before the other side sees it.",
         ),
@@ -703,7 +703,7 @@ class RunSettings(PlayerSettings, total=False):
 
 
 @lru_cache
-def model_of(kind: Any) -> type[BaseModel]:
+def build_settings_model(kind: Any) -> type[BaseModel]:
     """Return the pydantic model of a typed dictionary's settings; those without a default are `None` if not given."""
     config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
     model = create_model(kind.__name__, __config__=config, **{**get_type_hints(kind, include_extras=True)})
@@ -714,27 +714,29 @@ def model_of(kind: Any) -> type[BaseModel]:
     return model
 
 
-def checked(kind: type[Kind], given: Kind, *, is_text: bool = False) -> Kind:
+def validate_settings(kind: type[Kind], settings: Kind, *, is_text: bool = False) -> Kind:
     """Return checked settings with all defaults; those that can be given by role or model are mappings.
 
     Args:
         kind: The typed dictionary that declares them.
-        given: The settings; `None` means that a setting is not given.
+        settings: The settings; `None` means that a setting is not given.
         is_text: Whether numbers may be given as strings, as on the command line.
 
     Raises:
         SettingError: If a setting is invalid or unknown; the message states its name, its value and what it must be.
     """
-    model = model_of(kind)
-    for name in sorted(given.keys() - model.model_fields.keys()):
-        raise SettingError(f"{name} is not a setting; {_meant(name, list(model.model_fields))}", setting=name)
-    values = {name: value for name, value in given.items() if value is not None}
+    model = build_settings_model(kind)
+    for name in sorted(settings.keys() - model.model_fields.keys()):
+        raise SettingError(f"{name} is not a setting; {_suggest_setting(name, list(model.model_fields))}", setting=name)
+    values = {name: value for name, value in settings.items() if value is not None}
     if is_text:
         check_truth(model, values)
     try:
-        return cast(Kind, dict(model.model_validate(values, strict=None if is_text else True, context=_AMONG_SETTINGS)))
+        return cast(
+            Kind, dict(model.model_validate(values, strict=None if is_text else True, context=_WITH_OTHER_SETTINGS))
+        )
     except ValidationError as error:
-        raise setting_error(error.errors()[0]) from error
+        raise build_setting_error(error.errors()[0]) from error
 
 
 def check_truth(model: type[BaseModel], values: Mapping[str, object]) -> None:
@@ -744,28 +746,30 @@ def check_truth(model: type[BaseModel], values: Mapping[str, object]) -> None:
         SettingError: If a value is true or false and must be something else.
     """
     try:
-        model.model_validate(values, strict=True, context=_AMONG_SETTINGS)
+        model.model_validate(values, strict=True, context=_WITH_OTHER_SETTINGS)
     except ValidationError as error:
         for problem in error.errors():
             if isinstance(problem["input"], bool):
-                raise setting_error(problem) from error
+                raise build_setting_error(problem) from error
 
 
-def part(kind: type[Kind], given: Mapping[str, object]) -> Kind:
+def select_settings(kind: type[Kind], settings: Mapping[str, object]) -> Kind:
     """Return only the settings that a typed dictionary declares."""
-    return cast(Kind, {name: value for name, value in given.items() if name in model_of(kind).model_fields})
+    return cast(
+        Kind, {name: value for name, value in settings.items() if name in build_settings_model(kind).model_fields}
+    )
 
 
-def described(kind: Any) -> str:
+def describe_settings(kind: Any) -> str:
     """Return a typed dictionary's docstring extended by the description of each setting."""
     lines = [
         textwrap.fill(f"{name}: {field.description}", 110, initial_indent=" " * 8, subsequent_indent=" " * 12)
-        for name, field in model_of(kind).model_fields.items()
+        for name, field in build_settings_model(kind).model_fields.items()
     ]
     return "\n".join([str(kind.__doc__), "", "    Attributes:", *lines])
 
 
-def checked_value(name: str, type_: Any, value: Any, of: str = "") -> Any:
+def validate_value(name: str, type_: Any, value: Any, of: str = "") -> Any:
     """Return one value of a setting, checked by its type.
 
     Args:
@@ -778,15 +782,15 @@ def checked_value(name: str, type_: Any, value: Any, of: str = "") -> Any:
         SettingError: If a setting is invalid; the message states its name, its value and what it must be.
     """
     try:
-        return _adapter(type_).validate_python(value, strict=True)
+        return _get_adapter(type_).validate_python(value, strict=True)
     except ValidationError as error:
-        raise setting_error({**error.errors()[0], "loc": (name, of)}) from error
+        raise build_setting_error({**error.errors()[0], "loc": (name, of)}) from error
 
 
-_adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(TypeAdapter)
+_get_adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(TypeAdapter)
 
 
-def setting_error(problem: ErrorDetails) -> SettingError:
+def build_setting_error(problem: ErrorDetails) -> SettingError:
     """Return the error of an invalid setting: its name, what it must be, and its value."""
     name, *names = (str(each) for each in problem["loc"] if each)
     if name == "budget" and names and problem["type"] == "extra_forbidden":
@@ -795,14 +799,14 @@ def setting_error(problem: ErrorDetails) -> SettingError:
     if name == "budget" and names:
         name = names.pop(0)
     place = " of ".join([name, *names[:1]])
-    return SettingError(f"{place} must be {requirement_text(problem)}, got {problem['input']!r:.60}", setting=name)
+    return SettingError(f"{place} must be {describe_requirement(problem)}, got {problem['input']!r:.60}", setting=name)
 
 
-def requirement_text(problem: ErrorDetails) -> str:
+def describe_requirement(problem: ErrorDetails) -> str:
     """Return a text that completes 'must be', such as 'at least 1'."""
     kind, context = problem["type"], problem.get("ctx", {})
-    if kind in _BOUNDS:
-        word, key = _BOUNDS[kind]
+    if kind in _BOUND_TEXTS:
+        word, key = _BOUND_TEXTS[kind]
         bound = context[key]
         return f"{word} {int(bound) if bound == int(bound) else bound:,}"
     if kind == "value_error":
@@ -811,30 +815,30 @@ def requirement_text(problem: ErrorDetails) -> str:
         return f"one of {context['expected']}".replace("'", "")
     if kind == "string_pattern_mismatch":
         return f"a text of the form {context['pattern']}"
-    return next((word for start, word in _TYPES.items() if kind.startswith(start)), problem["msg"])
+    return next((word for start, word in _TYPE_TEXTS.items() if kind.startswith(start)), problem["msg"])
 
 
-def _meant(name: str, known: list[str]) -> str:
+def _suggest_setting(name: str, known: list[str]) -> str:
     """Return a hint for an unknown setting: where to give it, a setting with a similar name, or all settings."""
     if name in Budget.model_fields:
         return f"this bound is part of the budget: budget=dialoom.Budget({name}=...)"
-    return meant(name, known, "settings")
+    return suggest_name(name, known, "settings")
 
 
-def meant(name: str, known: Sequence[str], what: str) -> str:
+def suggest_name(name: str, known: Sequence[str], kind: str) -> str:
     """Return a hint for an unknown name: a similar name, or all names of its kind, such as `settings`."""
-    if like := get_close_matches(name, known, 1):
-        return f"did you mean {like[0]}?"
-    return f"the {what} are {', '.join(known)}"
+    if matches := get_close_matches(name, known, 1):
+        return f"did you mean {matches[0]}?"
+    return f"the {kind} are {', '.join(known)}"
 
 
-_BOUNDS = {
+_BOUND_TEXTS = {
     "greater_than_equal": ("at least", "ge"),
     "greater_than": ("more than", "gt"),
     "less_than_equal": ("at most", "le"),
     "less_than": ("less than", "lt"),
 }
-_TYPES = {
+_TYPE_TEXTS = {
     "int": "a whole number",
     "float": "a number",
     "finite": "a finite number",

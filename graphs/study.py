@@ -29,7 +29,7 @@ from dialoom.errors import DialoomError
 from dialoom.inputs import MAX_YAML_BYTES, DataError, parse_toml, read_text
 from dialoom.roles import BindingError
 from dialoom.roles.players import load_file
-from dialoom.settings import requirement_text
+from dialoom.settings import describe_requirement
 
 USER, ASSISTANT = "user", "assistant"
 Ending = Literal["user_satisfied", "user_gives_up"]
@@ -399,7 +399,7 @@ def _make_error(error: ValidationError, text: str, path: Path) -> DataError:
     elif first["type"] == "value_error":
         message = f"{key_path}: {first['msg'].removeprefix('Value error, ')}, got {first['input']!r:.60}"
     else:
-        message = f"{key_path} must be {requirement_text(first)}, got {first['input']!r:.60}"
+        message = f"{key_path} must be {describe_requirement(first)}, got {first['input']!r:.60}"
     return DataError(path, message, find_line(text, loc))
 
 

@@ -13,19 +13,19 @@ from pydantic import Field, field_validator
 from dialoom.errors import Advice
 from dialoom.inputs import Record
 from dialoom.settings import (
-    MOST_TOKENS,
-    Degree,
+    MAX_REPLY_TOKENS,
     Model,
     ModelLike,
-    OwnPlayer,
+    OptionalTemperature,
     Player,
+    PlayerObject,
     PlayerSettings,
     ReplyTokens,
     SessionForm,
     Structured,
-    by_name,
-    checked,
-    checked_value,
+    as_mapping,
+    validate_settings,
+    validate_value,
 )
 
 from .errors import BindingError
@@ -89,7 +89,7 @@ class ModelBinding(Record):
     model: str
     temperature: float | None = Field(ge=0.0, le=2.0)
     api_base: str | None = None
-    max_reply: int | None = Field(None, ge=1, le=MOST_TOKENS)
+    max_reply: int | None = Field(None, ge=1, le=MAX_REPLY_TOKENS)
     params: Mapping[str, Any] = {}
 
     @field_validator("params")
@@ -117,7 +117,7 @@ class Bindings:
     """
 
     by_role: Mapping[str, ModelBinding]
-    objects: Mapping[str, OwnPlayer] = field(default_factory=dict)
+    objects: Mapping[str, PlayerObject] = field(default_factory=dict)
 
 
 def bind(
@@ -139,13 +139,13 @@ def bind(
             invalid, may hold a secret, or is given for a player that has no address, a parameter is unknown, or a
             player is of an unsupported kind.
     """
-    values = checked(PlayerSettings, settings)
+    values = validate_settings(PlayerSettings, settings)
     for name, by_role in values.items():
         given_by_role = dict.fromkeys(by_role, True) if isinstance(by_role, tuple) else by_role
-        _check_roles(name, by_name(cast("Mapping[str, Any] | None", given_by_role)), roles)
-    models = by_name(values["models"])
+        _check_roles(name, as_mapping(cast("Mapping[str, Any] | None", given_by_role)), roles)
+    models = as_mapping(values["models"])
     bindings: dict[str, ModelBinding] = {}
-    objects: dict[str, OwnPlayer] = {}
+    objects: dict[str, PlayerObject] = {}
     for role, default_temperature in roles.items():
         player = models.get(role, model)
         if player is None:
@@ -173,13 +173,13 @@ def _build_binding(
         if getattr(model, setting) is not None:
             raise BindingError(f"{setting}: {explain_no_effect(role, name)}; leave it out", setting=setting)
     player = load_player(name, model.stateful) if isinstance(model.player, str) else model.player
-    temperatures = {"": temperature, **by_name(values["temperature"])}
-    limits = {"": limit, **by_name(values["max_reply"])}
-    forms, sessions = {"": "auto", **by_name(values["structured"])}, by_name(values["session"])
+    temperatures = {"": temperature, **as_mapping(values["temperature"])}
+    limits = {"": limit, **as_mapping(values["max_reply"])}
+    forms, sessions = {"": "auto", **as_mapping(values["structured"])}, as_mapping(values["session"])
     overrides = {
-        setting: checked_value(setting, type_, value, role)
+        setting: validate_value(setting, type_, value, role)
         for setting, type_, value in (
-            ("temperature", Degree, model.temperature),
+            ("temperature", OptionalTemperature, model.temperature),
             ("max_reply", ReplyTokens, model.max_reply),
             ("structured", Structured, model.structured),
             ("session", SessionForm, model.session),
@@ -189,9 +189,9 @@ def _build_binding(
     return ModelBinding(
         model=name,
         temperature=overrides.get("temperature", temperatures.get(role, temperatures[""])),
-        api_base=_resolve_address(role, name, model, by_name(values["api_base"])),
+        api_base=_resolve_address(role, name, model, as_mapping(values["api_base"])),
         max_reply=overrides.get("max_reply", limits.get(role, limits[""])) or None,
-        params=_merge_parameters(role, model, by_name(values["params"])),
+        params=_merge_parameters(role, model, as_mapping(values["params"])),
         structured=overrides.get("structured", forms.get(role, forms[""])),
         takes_tools=_takes_tools(role, name, player, model),
         stateful=model.stateful,
@@ -200,7 +200,7 @@ def _build_binding(
     )
 
 
-def _takes_tools(role: str, name: str, player: OwnPlayer | None, model: Model) -> bool:
+def _takes_tools(role: str, name: str, player: PlayerObject | None, model: Model) -> bool:
     """Return whether a player accepts tools: a user's own player is inspected; for a model, the user must state it.
 
     Raises:
@@ -224,7 +224,7 @@ def rebind(stored: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] |
     """
     given = dict(models or {})
     _check_roles("models", given, stored)
-    objects: dict[str, OwnPlayer] = {}
+    objects: dict[str, PlayerObject] = {}
     for role, binding in stored.items():
         is_object, player = binding.model.startswith(OBJECT_PREFIX), given.get(role)
         player = player.player if isinstance(player, Model) else player
@@ -268,7 +268,7 @@ def _check_roles(setting: str, by_role: Mapping[str, Any], roles: Mapping[str, A
             raise BindingError(f"{setting}: unknown role {role!r}; the roles are {', '.join(roles)}", setting=setting)
 
 
-def _resolve_name(model: Model, objects: dict[str, OwnPlayer]) -> str:
+def _resolve_name(model: Model, objects: dict[str, PlayerObject]) -> str:
     """Return a player's name; for an object, this is its import path if it has one, or else a unique `object:NAME`."""
     player, given_name = model.player, model.name
     if isinstance(player, str):

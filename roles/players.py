@@ -19,7 +19,7 @@ from typing import Annotated, Any, cast, get_args, get_origin
 
 from pydantic import BaseModel
 
-from dialoom.settings import CompiledGraph, GraphMaker, LangChainModel, OwnPlayer
+from dialoom.settings import CompiledGraph, GraphFactory, LangChainModel, PlayerObject
 
 from .errors import BindingError
 from .restoring import (
@@ -116,7 +116,7 @@ def check_player(name: str, player: object, is_stateful: bool = False) -> None:
             _check_graph_state(player, is_stateful)
         elif is_graph_maker(player):
             try:
-                make_graph(cast(GraphMaker, player), [], is_stateful)
+                make_graph(cast(GraphFactory, player), [], is_stateful)
             except PlayerError:
                 raise
             except Exception:
@@ -161,7 +161,7 @@ def _find_signature_problem(player: object) -> str:
     return ""
 
 
-def make_graph(maker: GraphMaker, tools: list[Any], is_stateful: bool = False) -> CompiledGraph:
+def make_graph(maker: GraphFactory, tools: list[Any], is_stateful: bool = False) -> CompiledGraph:
     """Return the graph that a function makes for some tools.
 
     Raises:
@@ -236,7 +236,7 @@ def _iter_classes(declared: Any) -> Iterator[type]:
 _MAX_NAMESPACES = 1_000_000
 
 
-def takes_tools(player: OwnPlayer) -> bool:
+def takes_tools(player: PlayerObject) -> bool:
     """Return whether a player accepts the tools offered by a request.
 
     Graphs and functions that make graphs accept tools, as do functions with a parameter `tools`, and chat models whose
@@ -306,7 +306,7 @@ PYTHON_PREFIX, GRAPH_PREFIX = "python:", "graph:"
 """Prefixes of the names of players in modules and files."""
 
 
-def load_player(model: str, is_stateful: bool = False) -> OwnPlayer | None:
+def load_player(model: str, is_stateful: bool = False) -> PlayerObject | None:
     """Return the player that a model name refers to; `None` if the name has neither prefix of a user's own player.
 
     Args:
@@ -321,7 +321,7 @@ def load_player(model: str, is_stateful: bool = False) -> OwnPlayer | None:
         if spec and spec != model:
             player = load(spec, model)
             check_player(model, player, is_stateful)
-            return cast(OwnPlayer, player)
+            return cast(PlayerObject, player)
     return None
 
 
@@ -349,7 +349,7 @@ def keeps_state(model: str, is_declared: bool) -> bool:
         return not is_declared
 
 
-def is_restorable(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
+def is_restorable(model: str, objects: Mapping[str, PlayerObject]) -> bool:
     """Return whether the state of a stateful player can be restored in another process.
 
     Args:
@@ -361,7 +361,7 @@ def is_restorable(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
     return is_graph or has_snapshots(player) or has_begin(player)
 
 
-def can_forget_person(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
+def can_forget_person(model: str, objects: Mapping[str, PlayerObject]) -> bool:
     """Return whether a stateful player may lose, with its process, what it knows of a person's earlier conversations.
 
     Graphs and players with snapshots are restored; a model's server is another process.
@@ -375,7 +375,7 @@ def can_forget_person(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
     return not is_restored and can_remember_person(model, objects)
 
 
-def has_sqlite_checkpointer(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
+def has_sqlite_checkpointer(model: str, objects: Mapping[str, PlayerObject]) -> bool:
     """Return whether a stateful player is a graph whose checkpointer keeps its state in a SQLite file.
 
     Args:
@@ -386,7 +386,7 @@ def has_sqlite_checkpointer(model: str, objects: Mapping[str, OwnPlayer]) -> boo
     return any(each.__module__.startswith("langgraph.checkpoint.sqlite") for each in classes)
 
 
-def can_remember_person(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
+def can_remember_person(model: str, objects: Mapping[str, PlayerObject]) -> bool:
     """Return whether a stateful player may know something of a person's earlier conversations.
 
     A graph that is compiled with a checkpointer and without a store does not, because each conversation is a thread of
@@ -402,7 +402,7 @@ def can_remember_person(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
     return not inspect.isclass(player) or has_snapshots(player)
 
 
-def _load_stateful_player(model: str, objects: Mapping[str, OwnPlayer]) -> Any:
+def _load_stateful_player(model: str, objects: Mapping[str, PlayerObject]) -> Any:
     """Return a stateful player; for a function that makes graphs, the graph that it makes without tools."""
     player: Any = objects.get(model) or load_player(model, is_stateful=True)
     if is_graph_maker(player):

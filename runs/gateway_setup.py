@@ -23,7 +23,15 @@ from dialoom.roles.gateway.tracing import open_tracing
 from dialoom.roles.gateway.wire import RejectedForms
 from dialoom.roles.players import has_sqlite_checkpointer, is_restorable
 from dialoom.roles.restoring import MCP_TOOLS_WITH_WORKERS, SQLITE_CHECKPOINTER_ON_CLUSTER, UNRESTORABLE_WITH_WORKERS
-from dialoom.settings import Budget, LimitSettings, OwnPlayer, ProcessSettings, by_name, checked, model_of
+from dialoom.settings import (
+    Budget,
+    LimitSettings,
+    PlayerObject,
+    ProcessSettings,
+    as_mapping,
+    build_settings_model,
+    validate_settings,
+)
 
 from .configuration.trust import cast_references
 from .errors import RunError
@@ -50,12 +58,14 @@ class RunLimits(CallLimits):
         Raises:
             RunError: If a time limit names an unknown role.
         """
-        for role in by_name(settings["timeout"]):
+        for role in as_mapping(settings["timeout"]):
             if role and role not in {*roles, TOOL_ROLE}:
                 raise RunError(f"timeout: unknown role {role!r}; the roles are {', '.join(roles)}", setting="timeout")
         values = dict(self) | {"budget": self.budget.changed(cast("Budget | None", settings["budget"]))}
-        for name in model_of(LimitSettings).model_fields.keys() - {"budget"}:  # one without a field raises a KeyError
-            field, new = _FIELD_NAMES.get(name, name), by_name(cast("Mapping[str, Any]", settings)[name])
+        for name in build_settings_model(LimitSettings).model_fields.keys() - {
+            "budget"
+        }:  # one without a field raises a KeyError
+            field, new = _FIELD_NAMES.get(name, name), as_mapping(cast("Mapping[str, Any]", settings)[name])
             values[field] = {key: value for key, value in {**values[field], **new}.items() if value}  # 0: no limit
         return RunLimits(**values)
 
@@ -134,8 +144,8 @@ class CallPolicy:
     """
 
     limits: RunLimits = field(default_factory=RunLimits)
-    settings: ProcessSettings = field(default_factory=lambda: checked(ProcessSettings, ProcessSettings()))
-    objects: Mapping[str, OwnPlayer] = field(default_factory=dict)
+    settings: ProcessSettings = field(default_factory=lambda: validate_settings(ProcessSettings, ProcessSettings()))
+    objects: Mapping[str, PlayerObject] = field(default_factory=dict)
 
     def with_settings(self, **settings: Unpack[ProcessSettings]) -> CallPolicy:
         """Return a copy of the policy with some settings replaced."""

@@ -35,13 +35,13 @@ def blocking(name: str, operation: Callable[Arguments, Coroutine[Any, Any, Resul
         control = given if isinstance(given, Control) else Control()
         keywords["control"] = control
         try:
-            work_to_do = operation(*arguments, **keywords)  # begins only when the result is awaited
+            coroutine = operation(*arguments, **keywords)  # begins only when the result is awaited
         except TypeError as error:  # TypeErrors about the arguments should name the public function
             raise TypeError(str(error).replace(f"{operation.__name__}()", f"{name}()")) from None
         with ThreadPoolExecutor(1, thread_name_prefix="dialoom") as thread:
-            work = thread.submit(contextvars.copy_context().run, asyncio.run, in_daemon_threads(work_to_do))
+            work = thread.submit(contextvars.copy_context().run, asyncio.run, run_in_daemon_threads(coroutine))
             try:
-                return _awaited(work, control)
+                return _wait_for(work, control)
             except KeyboardInterrupt:
                 if not work.done():  # a second Ctrl-C, while the first was being handled
                     control.interrupt()
@@ -103,21 +103,21 @@ class DaemonThreads(ThreadPoolExecutor):
                 self._idle += 1
 
 
-async def in_daemon_threads(work: Coroutine[Any, Any, Result]) -> Result:
+async def run_in_daemon_threads(work: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine; the event loop runs synchronous functions, such as nodes of a graph, in daemon threads."""
     asyncio.get_running_loop().set_default_executor(DaemonThreads())
     return await work
 
 
-def _awaited(work: Future[Result], control: Control) -> Result:
+def _wait_for(work: Future[Result], control: Control) -> Result:
     interrupt: KeyboardInterrupt | None = None
     while True:
         try:
             result = work.result()
-        except KeyboardInterrupt as pressed:
+        except KeyboardInterrupt as interruption:
             if work.done():
                 raise
-            interrupt = pressed
+            interrupt = interruption
             control.interrupt()
             continue
         except DialoomError as error:  # for example, stopped before anything was saved

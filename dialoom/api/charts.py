@@ -18,7 +18,7 @@ from dialoom.settings import PathLike
 if TYPE_CHECKING:
     import pandas
 
-_Found = Mapping[tuple[Any, ...], Mapping[str, Estimate | None]]
+_Estimates = Mapping[tuple[Any, ...], Mapping[str, Estimate | None]]
 
 
 def chart(
@@ -57,23 +57,27 @@ def chart(
         OutputError: If the file cannot be written.
     """
     target = Path(path)
-    kind = target.suffix[1:].lower()
-    if kind not in IMAGE_KINDS:
+    suffix = target.suffix[1:].lower()
+    if suffix not in IMAGE_KINDS:
         raise RunError(f"path must end in .png, .svg or .pdf, got {str(path)!r}", setting="path")
     if not can_draw():
         raise RunError(f"matplotlib is not installed: {INSTALL_COMMAND}")
     names, groups = ([each] if isinstance(each, str) else [*each] for each in (values, by))
     if over is not None and over in groups:
         raise RunError(f"over: {over!r} is also in by; give it only once", setting="over")
-    found = _estimates(frame, names, [*groups, *([] if over is None else [over])])
+    estimates = _estimate_means(frame, names, [*groups, *([] if over is None else [over])])
     heading = title or ", ".join(names) + (f" by {', '.join(groups)}" if groups else "")
-    drawn = _bars(found, names, groups, heading) if over is None else _lines(found, names, over, heading)
+    figure = (
+        _build_bar_chart(estimates, names, groups, heading)
+        if over is None
+        else _build_line_chart(estimates, names, over, heading)
+    )
     with binary_output(target) as file:
-        file.write(draw(drawn, [kind])[kind])
+        file.write(draw(figure, [suffix])[suffix])
     return target
 
 
-def _estimates(frame: pandas.DataFrame, names: Sequence[str], groups: Sequence[str]) -> _Found:
+def _estimate_means(frame: pandas.DataFrame, names: Sequence[str], groups: Sequence[str]) -> _Estimates:
     """Return the estimated mean of each column for each group, with groups in the order of the frame's rows."""
     if missing := [each for each in (*names, *groups) if each not in frame.columns]:
         raise RunError(f"the frame has no column {missing[0]!r}; it has {', '.join(map(str, frame.columns))}")
@@ -91,10 +95,10 @@ def _estimates(frame: pandas.DataFrame, names: Sequence[str], groups: Sequence[s
                 raise RunError(f"column {name!r} must hold numbers or verdicts, got {value!r}") from error
     if not cells:
         raise RunError(f"there is nothing to draw: no values for {', '.join(names)}")
-    return {key: {name: _estimate(by_name[name]) for name in names} for key, by_name in cells.items()}
+    return {key: {name: _estimate_mean(by_name[name]) for name in names} for key, by_name in cells.items()}
 
 
-def _estimate(cells: Sequence[tuple[float, Hashable]]) -> Estimate | None:
+def _estimate_mean(cells: Sequence[tuple[float, Hashable]]) -> Estimate | None:
     """Return the estimated mean of values, each paired with its unit; if all are 0 or 1, they count as verdicts."""
     tally = Tally()
     are_verdicts = all(value in (0, 1) for value, _ in cells)
@@ -103,24 +107,22 @@ def _estimate(cells: Sequence[tuple[float, Hashable]]) -> Estimate | None:
     return tally.estimate()
 
 
-def _bars(found: _Found, names: Sequence[str], groups: Sequence[str], title: str) -> Chart:
+def _build_bar_chart(estimates: _Estimates, names: Sequence[str], groups: Sequence[str], title: str) -> Chart:
     rows: list[Sequence[Cell]] = [
-        [*map(str, key), *(by_name[name] for name in names)] for key, by_name in found.items()
+        [*map(str, key), *(by_name[name] for name in names)] for key, by_name in estimates.items()
     ]
     return build_charts(Table("chart", title, [*groups, *names], rows, charted=names))[0]
 
 
-def _lines(found: _Found, names: Sequence[str], over: str, title: str) -> Chart:
+def _build_line_chart(estimates: _Estimates, names: Sequence[str], over: str, title: str) -> Chart:
     """Return a chart with a line for each column and group. The last part of each key in `found` is the x value."""
     lines: dict[str, dict[float, Estimate | None]] = defaultdict(dict)
-    for (*key, place), by_name in found.items():
-        if not isinstance(place, int | float) and not hasattr(place, "__float__"):
-            raise RunError(f"column {over!r} must hold numbers, got {place!r}", setting="over")
+    for (*key, x), by_name in estimates.items():
+        if not isinstance(x, int | float) and not hasattr(x, "__float__"):
+            raise RunError(f"column {over!r} must hold numbers, got {x!r}", setting="over")
         for name in names:
             label = " ".join([*map(str, key), *([name] if len(names) > 1 or not key else [])])
-            lines[label][float(place)] = by_name[name]
-    drawn = Chart("chart", title, over, names[0] if len(names) == 1 else "mean")
-    drawn.series += [
-        Series.of(label, sorted(line), [line[place] for place in sorted(line)]) for label, line in lines.items()
-    ]
-    return drawn
+            lines[label][float(x)] = by_name[name]
+    figure = Chart("chart", title, over, names[0] if len(names) == 1 else "mean")
+    figure.series += [Series.of(label, sorted(line), [line[x] for x in sorted(line)]) for label, line in lines.items()]
+    return figure

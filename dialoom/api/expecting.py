@@ -20,10 +20,10 @@ from dialoom.runs.report.differences import format_subject
 from dialoom.runs.report.requirements import Requirement, RequirementResult, check_outcome, parse_allowed
 from dialoom.runs.stepping import Case, ReplayResult, read_case
 from dialoom.runs.stepping import replay as play_case
-from dialoom.settings import ModelLike, PathLike, prompt_sets
+from dialoom.settings import ModelLike, PathLike, resolve_prompt_sets
 from dialoom.text import escape_markdown, quote_code, sanitize
 
-from .blocking import in_daemon_threads
+from .blocking import run_in_daemon_threads
 from .run import RunReader
 
 __tracebackhide__ = methodcaller("errisinstance", AssertionError)
@@ -63,9 +63,11 @@ async def areplay(
         TrustError: If the case refers to code or an address that was not specified on this machine, and `trust` is not
             set.
     """
-    read, folders = (case, []) if isinstance(case, Case) else (read_case(Path(case)), [Path(case).absolute().parent])
-    trusting = trust if isinstance(trust, Trust) else Trust(trust)
-    return await play_case(read, trusting, folders=folders, live=live, models=models, prompts=prompt_sets(prompts))
+    loaded, folders = (case, []) if isinstance(case, Case) else (read_case(Path(case)), [Path(case).absolute().parent])
+    trusted = trust if isinstance(trust, Trust) else Trust(trust)
+    return await play_case(
+        loaded, trusted, folders=folders, live=live, models=models, prompts=resolve_prompt_sets(prompts)
+    )
 
 
 def replay(
@@ -82,12 +84,12 @@ def replay(
         >>> dialoom.replay("talk.case.json", live=["assistant"]).is_same
         True
     """
-    return _waited_for(areplay(case, live=live, models=models, prompts=prompts, trust=trust))
+    return _run_in_thread(areplay(case, live=live, models=models, prompts=prompts, trust=trust))
 
 
-def _waited_for(played: Coroutine[Any, Any, ReplayResult]) -> ReplayResult:
+def _run_in_thread(replaying: Coroutine[Any, Any, ReplayResult]) -> ReplayResult:
     with ThreadPoolExecutor(1, thread_name_prefix="dialoom") as thread:  # the caller may have an event loop
-        return thread.submit(asyncio.run, in_daemon_threads(played)).result()
+        return thread.submit(asyncio.run, run_in_daemon_threads(replaying)).result()
 
 
 def check_replay(
@@ -104,22 +106,22 @@ def check_replay(
 
     Raises:
         AssertionError: If the result is not the recorded one, or a requirement is not met.
-        RunError: In the same cases as `areplay` and `require_of_replay`.
+        RunError: In the same cases as `areplay` and `check_replay_requirements`.
     """
-    played = _waited_for(play_case(read_case(path), Trust(True), folders=[path.parent, root], live=live))
-    details = [*played.lines, *played.scores, *played.departures]
-    if requirements and not played.departures:
-        unmet = [each for each in require_of_replay(played, requirements, allow=allow) if not each.is_met]
+    result = _run_in_thread(play_case(read_case(path), Trust(True), folders=[path.parent, root], live=live))
+    details = [*result.lines, *result.scores, *result.departures]
+    if requirements and not result.departures:
+        unmet = [each for each in check_replay_requirements(result, requirements, allow=allow) if not each.is_met]
         if unmet:
-            raise AssertionError("\n".join([*map(str, unmet), *details, worst_conversation(played, unmet[0])]))
-    elif not played.is_same:
+            raise AssertionError("\n".join([*map(str, unmet), *details, find_worst_conversation(result, unmet[0])]))
+    elif not result.is_same:
         raise AssertionError(
-            "\n".join([f"{path.name} differs from the recorded conversation", *details, *played.changed])
+            "\n".join([f"{path.name} differs from the recorded conversation", *details, *result.changed])
         )
 
 
-def require_of_replay(
-    played: ReplayResult,
+def check_replay_requirements(
+    result: ReplayResult,
     requirements: Sequence[str | Requirement],
     *,
     is_confident: bool = False,
@@ -130,30 +132,30 @@ def require_of_replay(
     Raises:
         RunError: If the replayed conversation did not end and so has no scores, or a requirement cannot be checked.
     """
-    if played.outcome is None:
-        raise RunError(f"the case could not be played to its end: {'; '.join(played.departures)}")
-    if not played.live:
+    if result.outcome is None:
+        raise RunError(f"the case could not be played to its end: {'; '.join(result.departures)}")
+    if not result.live:
         raise RunError("requirements need a role that replies again; name at least one in 'live'", setting="live")
     parsed = [Requirement.parse(each) if isinstance(each, str) else each for each in requirements]
-    return check_outcome(_episode(played), played.recipe, played.bindings.by_role, parsed, is_confident, allow)
+    return check_outcome(_build_episode(result), result.recipe, result.bindings.by_role, parsed, is_confident, allow)
 
 
-def _episode(played: ReplayResult) -> Episode:
-    assert played.outcome is not None, "only a replay with an outcome has scores"
-    return Episode(played.scenario.id, played.scenario.facets(), "done", played.outcome)
+def _build_episode(result: ReplayResult) -> Episode:
+    assert result.outcome is not None, "only a replay with an outcome has scores"
+    return Episode(result.scenario.id, result.scenario.facets(), "done", result.outcome)
 
 
-class _Use:
+class _CheckTracker:
     """A record of whether any expectation made from one call of `expect` was checked."""
 
     is_checked = False
 
     def __del__(self) -> None:
         if not self.is_checked:
-            warnings.warn(_UNCHECKED, RuntimeWarning, stacklevel=2)
+            warnings.warn(_NOTHING_CHECKED, RuntimeWarning, stacklevel=2)
 
 
-_UNCHECKED = "expect(...) has checked nothing; end it with at_least, at_most or not_worse_than"
+_NOTHING_CHECKED = "expect(...) has checked nothing; end it with at_least, at_most or not_worse_than"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,7 @@ class Expectation:
     name: str = ""
     k: int | None = None
     is_confident: bool = False
-    _use: _Use = field(default_factory=_Use, repr=False, compare=False)
+    _tracker: _CheckTracker = field(default_factory=_CheckTracker, repr=False, compare=False)
 
     def __bool__(self) -> bool:
         """Return true after a check.
@@ -189,8 +191,8 @@ class Expectation:
         Raises:
             RunError: If nothing was checked, as in `assert expect(run).metric("resolved")`.
         """
-        if not self._use.is_checked:
-            raise RunError(_UNCHECKED)
+        if not self._tracker.is_checked:
+            raise RunError(_NOTHING_CHECKED)
         return True
 
     def metric(self, name: str) -> Expectation:
@@ -204,7 +206,7 @@ class Expectation:
             RunError: If k is less than 1.
         """
         if k < 1:
-            self._use.is_checked = True  # no second message
+            self._tracker.is_checked = True  # no second message
             raise RunError(f"k must be at least 1, got {k}", setting="k")
         return changed(self, k=k)
 
@@ -220,11 +222,11 @@ class Expectation:
                 conversation.
             RunError: If the expectation cannot be checked; see `Run.require`.
         """
-        return self._expected(">=", bound)
+        return self._check_bound(">=", bound)
 
     def at_most(self, bound: float) -> Expectation:
         """Check that the mean is at most `bound`; the same errors are raised as by `at_least`."""
-        return self._expected("<=", bound)
+        return self._check_bound("<=", bound)
 
     def not_worse_than(self, baseline: RunReader | PathLike) -> Expectation:
         """Check that the metric (every metric, if none is given) is not significantly worse than in another run.
@@ -233,20 +235,20 @@ class Expectation:
             AssertionError, RunError: In the same cases as `at_least`. Apart from the role under evaluation, the two
                 runs must have the same settings.
         """
-        self._use.is_checked = True
+        self._tracker.is_checked = True
         if not isinstance(self.of, RunReader):
             raise RunError("not_worse_than compares runs, but this is a replay")
-        compared = self.of.require(
+        results = self.of.require(
             not_worse_than=baseline,
             metrics=[self.name] if self.name else [],
             allow=self.allow,
             judging=self.judging,
             where=self.where,
         )
-        return self._met(compared)
+        return self._ensure_met(results)
 
-    def _expected(self, sign: str, bound: float) -> Expectation:
-        self._use.is_checked = True
+    def _check_bound(self, sign: str, bound: float) -> Expectation:
+        self._tracker.is_checked = True
         if isinstance(bound, bool) or not isinstance(bound, int | float):
             raise RunError(f"the bound must be a number, such as 0.8, got {bound!r}", setting="bound")
         if not self.name:
@@ -255,19 +257,21 @@ class Expectation:
         if isinstance(self.of, ReplayResult):
             if self.of.outcome is None:
                 raise AssertionError("\n".join(["the case could not be played to its end", *self.of.departures]))
-            found = require_of_replay(self.of, [requirement], is_confident=self.is_confident, allow=self.allow)
+            results = check_replay_requirements(
+                self.of, [requirement], is_confident=self.is_confident, allow=self.allow
+            )
         else:
-            found = self.of.require(
+            results = self.of.require(
                 requirement, is_confident=self.is_confident, allow=self.allow, judging=self.judging, where=self.where
             )
-        return self._met(found)
+        return self._ensure_met(results)
 
-    def _met(self, found: Sequence[RequirementResult]) -> Expectation:
-        unmet = [each for each in found if not each.is_met]
+    def _ensure_met(self, results: Sequence[RequirementResult]) -> Expectation:
+        unmet = [each for each in results if not each.is_met]
         if not unmet:
             return self
-        shown = worst_conversation(self.of, unmet[0], self.judging, self.where)
-        raise AssertionError("\n".join([*map(str, unmet), *([shown] if shown else [])]))
+        conversation = find_worst_conversation(self.of, unmet[0], self.judging, self.where)
+        raise AssertionError("\n".join([*map(str, unmet), *([conversation] if conversation else [])]))
 
 
 def expect(
@@ -297,17 +301,17 @@ def expect(
     return Expectation(of, tuple(sorted(parse_allowed(allow))), judging, where)
 
 
-_MOST_LINES = 40
+_MAX_LINES = 40
 
 
-def worst_conversation(
+def find_worst_conversation(
     of: RunReader | ReplayResult, unmet: RequirementResult, judging: str | None = None, where: str | None = None
 ) -> str:
     """Return the conversation with the worst score of a requirement's metric, as text; empty if nothing was scored.
 
     A missing score is worse than any other. If several conversations have the worst score, the first is returned.
     """
-    episodes = of.episodes(judging, where=where) if isinstance(of, RunReader) else [_episode(of)]
+    episodes = of.episodes(judging, where=where) if isinstance(of, RunReader) else [_build_episode(of)]
     worst: tuple[float, Episode, str] | None = None
     for episode in episodes:
         for each in episode.outcome.judgements:
@@ -321,38 +325,39 @@ def worst_conversation(
         return ""
     _, episode, score = worst
     lines = [f"{line.role}: {line.spoken}" for line in episode.outcome.messages]
-    left = [f"({len(lines) - _MOST_LINES} earlier messages)"] if len(lines) > _MOST_LINES else []
-    return sanitize("\n".join([f"the worst conversation, {episode.id}: {score}", *left, *lines[-_MOST_LINES:]]))
+    omitted = [f"({len(lines) - _MAX_LINES} earlier messages)"] if len(lines) > _MAX_LINES else []
+    return sanitize("\n".join([f"the worst conversation, {episode.id}: {score}", *omitted, *lines[-_MAX_LINES:]]))
 
 
-def junit(name: str, found: Sequence[RequirementResult], worst: Sequence[str]) -> str:
+def format_junit(name: str, results: Sequence[RequirementResult], conversations: Sequence[str]) -> str:
     """Return checked requirements as JUnit XML, with one test case for each.
 
     Args:
         name: The name of the suite, such as the run's file.
-        found: The checked requirements.
-        worst: The worst conversation for each requirement; an empty string if there is none.
+        results: The checked requirements.
+        conversations: The worst conversation for each requirement; an empty string if there is none.
     """
-    failures = str(sum(not each.is_met for each in found))
-    suite = ElementTree.Element("testsuite", name=sanitize(name), tests=str(len(found)), failures=failures)
-    for each, shown in zip(found, worst, strict=True):
+    failures = str(sum(not each.is_met for each in results))
+    suite = ElementTree.Element("testsuite", name=sanitize(name), tests=str(len(results)), failures=failures)
+    for each, conversation in zip(results, conversations, strict=True):
         case = ElementTree.SubElement(suite, "testcase", classname=sanitize(name), name=sanitize(each.requirement))
         if not each.is_met:
-            ElementTree.SubElement(case, "failure", message=sanitize("; ".join(each.reasons))).text = shown
+            ElementTree.SubElement(case, "failure", message=sanitize("; ".join(each.reasons))).text = conversation
         ElementTree.SubElement(case, "system-out").text = sanitize(str(each))
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def markdown_summary(name: str, found: Sequence[RequirementResult], worst: Sequence[str]) -> str:
-    """Return checked requirements as Markdown for a pull request; the arguments are those of `junit`."""
-    met = sum(each.is_met for each in found)
-    lines = [f"### {quote_code(name)}: {met} of {len(found)} requirements met", ""]
+def format_markdown_summary(name: str, results: Sequence[RequirementResult], conversations: Sequence[str]) -> str:
+    """Return checked requirements as Markdown for a pull request; the arguments are those of `format_junit`."""
+    met = sum(each.is_met for each in results)
+    lines = [f"### {quote_code(name)}: {met} of {len(results)} requirements met", ""]
     lines += ["| | requirement | value, 95 % interval | |", "|---|---|---|---|"]
-    for each in found:
+    for each in results:
         cells = [escape_markdown(text) for text in (each.requirement, each.value, "; ".join(each.reasons))]
         lines.append(f"| {'met' if each.is_met else '**not met**'} | {' | '.join(cells)} |")
-    for each, shown in zip(found, worst, strict=True):
-        if shown and not each.is_met:
-            lines += ["", f"{escape_markdown(each.requirement)}:", "", *[f"    {line}" for line in shown.splitlines()]]
+    for each, conversation in zip(results, conversations, strict=True):
+        if conversation and not each.is_met:
+            lines += ["", f"{escape_markdown(each.requirement)}:", ""]
+            lines += [f"    {line}" for line in conversation.splitlines()]
     return "\n".join(lines) + "\n"

@@ -24,26 +24,28 @@ from dialoom.runs.store import RunFile
 if TYPE_CHECKING:
     import pandas
 
-Kind = Literal["episodes", "lines", "judgements", "faults", "calls", "calibrated"]
-_ONE = "all"
+FrameKind = Literal["episodes", "lines", "judgements", "faults", "calls", "calibrated"]
+_SINGLE_PART = "all"
 
 
-def frame(
+def build_frame(
     run: RunFile, kind: str, judging: str | None, where: str | None = None, labels: Path | None = None
 ) -> pandas.DataFrame:
     """Return a run as a DataFrame; see `Run.frame`."""
-    if kind not in get_args(Kind):
-        raise RunError(f"kind must be one of {', '.join(get_args(Kind))}, got {kind!r}", setting="kind")
-    library = _imported("pandas", "frames")
+    if kind not in get_args(FrameKind):
+        raise RunError(f"kind must be one of {', '.join(get_args(FrameKind))}, got {kind!r}", setting="kind")
+    library = _import_library("pandas", "frames")
     is_calibrated = kind == "calibrated"
-    rows = list(_calibrated(run, labels, judging, where) if is_calibrated else _ROWS[kind](run, judging, where))
-    unmatched = _ROWS[kind](run, judging, None) if where and not rows and not is_calibrated else ()
-    columns = dict.fromkeys(name for row in unmatched for name in row) or _ALWAYS[kind]
-    made: pandas.DataFrame = library.DataFrame(rows or None, columns=None if rows else [*columns])
-    return made
+    rows = list(
+        _iter_calibrated(run, labels, judging, where) if is_calibrated else _ROW_ITERATORS[kind](run, judging, where)
+    )
+    unmatched = _ROW_ITERATORS[kind](run, judging, None) if where and not rows and not is_calibrated else ()
+    columns = dict.fromkeys(name for row in unmatched for name in row) or _FIXED_COLUMNS[kind]
+    result: pandas.DataFrame = library.DataFrame(rows or None, columns=None if rows else [*columns])
+    return result
 
 
-def dataset(
+def build_dataset(
     run: RunFile,
     format_: str,
     judging: str | None,
@@ -55,33 +57,33 @@ def dataset(
     without: Collection[str] = (),
 ) -> Any:
     """Return an export as a Hugging Face dataset; see `Run.dataset`."""
-    datasets = _imported("datasets", "datasets")
-    tables = _imported("pyarrow.parquet", "datasets")
+    datasets = _import_library("datasets", "datasets")
+    tables = _import_library("pyarrow.parquet", "datasets")
     request = ExportRequest(
         format_, judging, "parquet", test_share, options, where, include, only=only, without=without
     )
     with tempfile.TemporaryDirectory(prefix="dialoom-") as folder:
         target = Path(folder) / "rows"
         parts = write(run, request, target)
-        if list(parts) == [_ONE]:
+        if list(parts) == [_SINGLE_PART]:
             return datasets.Dataset(tables.read_table(target, memory_map=False))
         return datasets.DatasetDict(
             {part: datasets.Dataset(tables.read_table(target / f"{part}.parquet", memory_map=False)) for part in parts}
         )
 
 
-def _imported(name: str, extra: str) -> Any:
+def _import_library(name: str, extra: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
         raise RunError(f"{name.partition('.')[0]} is not installed: pip install 'dialoom[{extra}]'") from error
 
 
-def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
-    offline, read = _offline(run, judging), []
-    for number, episode in _numbered(run, judging, where):
-        world = episode.outcome.environment
-        own = {
+def _iter_episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
+    offline, rows = _format_offline_roles(run, judging), []
+    for number, episode in _iter_numbered(run, judging, where):
+        environment = episode.outcome.environment
+        fixed = {
             "number": number,
             **named(episode),
             "state": episode.state,
@@ -92,90 +94,104 @@ def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[
             OFFLINE_COLUMN: offline,
             "faults": None if episode.outcome.faults is None else count_dialogue_faults(episode.outcome.faults),
         }
-        last = {} if world is None else {ENVIRONMENT: json.dumps(decode_snapshot(world), ensure_ascii=False)}
-        read.append((own, episode.facets, episode.outcome.counts, {**mean_scores(episode), **last}))
-    scored = {name for *_, scores in read for name in scores}
-    facets = {name for _, each, *_ in read for name in each}
-    for own, each, counts, scores in read:
-        columns = _beside((*_ALWAYS["episodes"], *scored), "facet", each)
-        yield {**own, **columns, **_beside((*_ALWAYS["episodes"], *facets), "count", counts), **scores}
+        state = (
+            {} if environment is None else {ENVIRONMENT: json.dumps(decode_snapshot(environment), ensure_ascii=False)}
+        )
+        rows.append((fixed, episode.facets, episode.outcome.counts, {**mean_scores(episode), **state}))
+    metrics = {name for *_, scores in rows for name in scores}
+    facets = {name for _, each, *_ in rows for name in each}
+    for fixed, each, counts, scores in rows:
+        columns = _name_columns((*_FIXED_COLUMNS["episodes"], *metrics), "facet", each)
+        yield {**fixed, **columns, **_name_columns((*_FIXED_COLUMNS["episodes"], *facets), "count", counts), **scores}
 
 
-def _lines(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
-    for number, episode in _numbered(run, judging, where):
-        for place, line in enumerate(episode.outcome.messages):
-            yield {"number": number, **named(episode), "line": place, "role": line.role, "content": line.spoken}
+def _iter_lines(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
+    for number, episode in _iter_numbered(run, judging, where):
+        for index, line in enumerate(episode.outcome.messages):
+            yield {"number": number, **named(episode), "line": index, "role": line.role, "content": line.spoken}
 
 
-def _judgements(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
-    offline = _offline(run, judging)
-    for number, episode in _numbered(run, judging, where):
+def _iter_judgements(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
+    offline = _format_offline_roles(run, judging)
+    for number, episode in _iter_numbered(run, judging, where):
         for judgement in episode.outcome.judgements:
             score = None if judgement.score is None else float(judgement.score)
-            facets = _beside(_ALWAYS["judgements"], "facet", episode.facets)
-            own = {**judgement.model_dump(), "score": score, OFFLINE_COLUMN: offline}
-            yield {"number": number, **named(episode), **facets, **own}
+            facets = _name_columns(_FIXED_COLUMNS["judgements"], "facet", episode.facets)
+            values = {**judgement.model_dump(), "score": score, OFFLINE_COLUMN: offline}
+            yield {"number": number, **named(episode), **facets, **values}
 
 
-def _faults(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
-    for number, episode in _numbered(run, judging, where):
-        facets = _beside(_ALWAYS["faults"], "facet", episode.facets)
+def _iter_faults(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
+    for number, episode in _iter_numbered(run, judging, where):
+        facets = _name_columns(_FIXED_COLUMNS["faults"], "facet", episode.facets)
         for fault in episode.outcome.faults or ():
             yield {"number": number, **named(episode), **facets, **fault.model_dump()}
 
 
-def _calls(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
-    numbers = None if where is None else {number for number, _ in _numbered(run, judging, where)}
-    faults = _faults_by_call(run)
+def _iter_calls(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
+    numbers = None if where is None else {number for number, _ in _iter_numbered(run, judging, where)}
+    faults = _find_faults_by_call(run)
     for call in run.calls():
         if numbers is None or call["number"] in numbers:
             yield {**call, "faults": faults.get(call["call"])}
 
 
-def _calibrated(run: RunFile, labels: Path | None, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
+def _iter_calibrated(
+    run: RunFile, labels: Path | None, judging: str | None, where: str | None
+) -> Iterator[dict[str, Any]]:
     from dialoom.runs.agreement import calibrate_scores
 
     for each in calibrate_scores(run, labels, judging, where):
-        alone = {"alone": each.labels_only.mean, "alone_low": each.labels_only.low, "alone_high": each.labels_only.high}
-        own = {"mean": each.mean.mean, "low": each.mean.low, "high": each.mean.high, "n": each.mean.n}
+        labels_only = {
+            "alone": each.labels_only.mean,
+            "alone_low": each.labels_only.low,
+            "alone_high": each.labels_only.high,
+        }
+        mean = {"mean": each.mean.mean, "low": each.mean.low, "high": each.mean.high, "n": each.mean.n}
         counts = {
             "effective": each.effective_labels,
             "more": each.additional_labels,
-            OFFLINE_COLUMN: _offline(run, judging),
+            OFFLINE_COLUMN: _format_offline_roles(run, judging),
         }
         judge = each.judge.mean if isinstance(each.judge, Estimate) else each.judge
-        yield {**each.group._asdict(), "labels": each.labels, "judge": judge, **own, **alone, **counts}
+        yield {**each.group._asdict(), "labels": each.labels, "judge": judge, **mean, **labels_only, **counts}
 
 
-def _faults_by_call(run: RunFile) -> dict[int, str]:
+def _find_faults_by_call(run: RunFile) -> dict[int, str]:
     """Return the kinds of faults in each call's reply, by call; empty if the recipe is not trusted."""
-    found: dict[int, str] = {}
+    kinds: dict[int, str] = {}
     with suppress(TrustError):
         for position in run.find_faulty():
-            joined = find_faulty_calls(run, position, run.calls_of(position), run.outcome(position))
-            found |= {row: ", ".join(fault.kind for fault in faults) for row, faults in joined.faults.items()}
-    return found
+            faulty = find_faulty_calls(run, position, run.calls_of(position), run.outcome(position))
+            kinds |= {row: ", ".join(fault.kind for fault in faults) for row, faults in faulty.faults.items()}
+    return kinds
 
 
-def _offline(run: RunFile, judging: str | None) -> str | None:
+def _format_offline_roles(run: RunFile, judging: str | None) -> str | None:
     """Return, as text, the roles (including judges) that an offline model played; `None` if there are none."""
     judges = run.judgement_set(judging)
     return offline_roles(run.config.role_bindings(judges.models if judges else None)) or None
 
 
-def _beside(taken: Collection[str], kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
+def _name_columns(reserved: Collection[str], kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return a recipe's values by column. If a name is taken, the kind is put in front of it, as in `facet.number`."""
-    taken = {*taken, "trial", ENVIRONMENT}
-    return {f"{kind}.{name}" if name in taken else name: value for name, value in values.items()}
+    reserved = {*reserved, "trial", ENVIRONMENT}
+    return {f"{kind}.{name}" if name in reserved else name: value for name, value in values.items()}
 
 
-def _numbered(run: RunFile, judging: str | None, where: str | None) -> Iterator[tuple[int, Any]]:
+def _iter_numbered(run: RunFile, judging: str | None, where: str | None) -> Iterator[tuple[int, Any]]:
     for episode in select_episodes(run, judging, where):
         yield run.resolve(episode.id) + 1, episode
 
 
-_ROWS = {"episodes": _episodes, "lines": _lines, "judgements": _judgements, "faults": _faults, "calls": _calls}
-_ALWAYS = {
+_ROW_ITERATORS = {
+    "episodes": _iter_episodes,
+    "lines": _iter_lines,
+    "judgements": _iter_judgements,
+    "faults": _iter_faults,
+    "calls": _iter_calls,
+}
+_FIXED_COLUMNS = {
     "episodes": ("number", "id", "state", "ended_by", "error", "branch", "lines", "offline", "faults"),
     "lines": ("number", "id", "line", "role", "content"),
     "judgements": ("number", "id", "metric", "target", "turn", "score", "status", "explanation", "offline"),

@@ -27,17 +27,17 @@ from dialoom.settings import PathLike
 from dialoom.text import pluralize
 
 from .blocking import blocking
-from .open_run import check_transcripts, take_study
-from .operation_settings import PlaySettings, resolve
+from .open_run import check_transcripts, replace_study
+from .operation_settings import PlaySettings, resolve_new_run
 from .operations import Run
 
-_AT_ONCE = 200
+_BATCH_SIZE = 200
 """Number of conversations that are written in one transaction."""
 
-_MOST_ROLES = 10
+_MAX_LISTED_ROLES = 10
 """The number of unknown roles that a notice names."""
 
-_MOST_SHOWN = 20
+_MAX_QUOTED_ERRORS = 20
 """The number of broken rows that an error or a result quotes; the others are only counted."""
 
 
@@ -75,7 +75,7 @@ class Imported:
     def notices(self) -> list[str]:
         """The notices about other roles, and about conversations in which the user or the assistant does not speak."""
         count = self.added + self.known
-        found = [
+        lines = [
             f"{silent:,} of {count:,} conversations have no message of the role {role!r}; what is scored of it does "
             "not apply to them"
             for role, silent in sorted(self.silent.items())
@@ -84,9 +84,9 @@ class Imported:
             others = [
                 f"{role} (in {each:,} of {count:,} conversations)" for role, each in self.other_roles.most_common()
             ]
-            rest = f", and {len(others) - _MOST_ROLES:,} more" if len(others) > _MOST_ROLES else ""
-            found.append(f"roles that are neither user nor assistant: {', '.join(others[:_MOST_ROLES])}{rest}")
-        return found
+            rest = f", and {len(others) - _MAX_LISTED_ROLES:,} more" if len(others) > _MAX_LISTED_ROLES else ""
+            lines.append(f"roles that are neither user nor assistant: {', '.join(others[:_MAX_LISTED_ROLES])}{rest}")
+        return lines
 
 
 async def aimport_transcripts(
@@ -123,22 +123,22 @@ async def aimport_transcripts(
     if broken not in ("refuse", "skip"):
         raise RunError(f"broken must be 'refuse' or 'skip', got {broken!r}", setting="broken")
     control = settings.get("control")
-    found = Path(source)
+    source_path = Path(source)
 
-    def work(is_given_up: Callable[[], bool]) -> Imported:
-        read = _loaded(reader)
-        if not found.exists():
-            raise DataError(found, "there is no such file")
-        roles = _checked(found, read, broken, is_given_up)
-        with _opened(Path(path), study, roles, settings) as store:
+    def work(is_stopped: Callable[[], bool]) -> Imported:
+        loaded_reader = _load_reader(reader)
+        if not source_path.exists():
+            raise DataError(source_path, "there is no such file")
+        roles = _check_rows(source_path, loaded_reader, broken, is_stopped)
+        with _open_store(Path(path), study, roles, settings) as store:
             imported = Imported(Run(path, trust=True))
-            _add(store, found, read, imported, is_given_up)
+            _add_conversations(store, source_path, loaded_reader, imported, is_stopped)
         return imported
 
     return await run_in_thread(work, lambda: control is not None and control.is_draining)
 
 
-def _loaded(reader: str | Reader | None) -> Reader | None:
+def _load_reader(reader: str | Reader | None) -> Reader | None:
     if isinstance(reader, str):
         if not is_file_spec(reader):
             raise RunError(f"reader must have the form file.py:function, got {reader!r}", setting="reader")
@@ -146,7 +146,7 @@ def _loaded(reader: str | Reader | None) -> Reader | None:
     return reader
 
 
-def _checked(
+def _check_rows(
     source: Path, reader: Reader | None, broken: Literal["refuse", "skip"], is_stopped: Callable[[], bool]
 ) -> set[str]:
     """Check all rows without keeping them in memory, and return the roles that speak in them.
@@ -157,84 +157,83 @@ def _checked(
             them.
         StoppedError: If the check was stopped.
     """
-    count, first, roles = 0, list[DataError](), set[str]()
-    for _, found in read_transcripts(source, reader):
+    broken_count, errors, roles = 0, list[DataError](), set[str]()
+    for _, row in read_transcripts(source, reader):
         if is_stopped():
             raise StoppedError("stopped during the check of the rows; nothing was imported")
-        if isinstance(found, DataError):
-            count += 1
-            first += [found] if len(first) < _MOST_SHOWN else []
+        if isinstance(row, DataError):
+            broken_count += 1
+            errors += [row] if len(errors) < _MAX_QUOTED_ERRORS else []
         else:
-            roles.update(line.role for line in found.lines)
-    if not first and not roles:
+            roles.update(line.role for line in row.lines)
+    if not errors and not roles:
         raise DataError(source, 'there are no conversations; a row has the form {"messages": [...]}')
-    if first and (broken == "refuse" or not roles):
-        more = [f"and {count - len(first):,} more"] if count > len(first) else []
-        end = f"{pluralize(count, 'broken rows')}{' and no others' if broken == 'skip' else ''}; nothing was imported"
-        is_other = reader is None and source.is_file() and source.suffix.lower() not in SUFFIXES
+    if errors and (broken == "refuse" or not roles):
+        omitted = [f"and {broken_count - len(errors):,} more"] if broken_count > len(errors) else []
+        others = " and no others" if broken == "skip" else ""
+        summary = f"{pluralize(broken_count, 'broken rows')}{others}; nothing was imported"
+        is_unknown = reader is None and source.is_file() and source.suffix.lower() not in SUFFIXES
         raise RunError(
-            "\n".join([*map(str, first), *more, end]),
-            advice=Advice("reader", "read files of another format with 'reader'") if is_other else None,
+            "\n".join([*map(str, errors), *omitted, summary]),
+            advice=Advice("reader", "read files of another format with 'reader'") if is_unknown else None,
         )
     return roles
 
 
 @contextlib.contextmanager
-def _opened(path: Path, study: PathLike | None, roles: set[str], settings: PlaySettings) -> Iterator[RunStore]:
+def _open_store(path: Path, study: PathLike | None, roles: set[str], settings: PlaySettings) -> Iterator[RunStore]:
     """Open the run for writing; it is created and planned if it does not exist."""
-    given = None if study is None else build_transcripts(read_study(Path(study), is_played=False))
+    recipe = None if study is None else build_transcripts(read_study(Path(study), is_played=False))
     if path.exists():
         store = RunStore(path)
     else:
-        if given is not None:
-            given.check_roles(sorted(roles))
+        if recipe is not None:
+            recipe.check_roles(sorted(roles))
         settings["options"] = {"judge": False}  # imported conversations are judged later
-        new = resolve(given or build_transcripts(), False, **settings)
+        new = resolve_new_run(recipe or build_transcripts(), False, **settings)
         store = RunStore.create(path, new.config, prepare(new.recipe, new.config), recipe=new.recipe)
         store.trust_specified(cast_references(new.config.models))
     with store:
         check_transcripts(store)
-        take_study(store, given, sorted(roles))
-        store.trust_specified(recipe_references(store.config.recipe, recipe=given))
+        replace_study(store, recipe, sorted(roles))
+        store.trust_specified(recipe_references(store.config.recipe, recipe=recipe))
         if not store.is_planned:
             store.plan([], [], build_judgement_set(OWN_JUDGEMENTS, store.prompts, {}))
         yield store
 
 
-def _add(
+def _add_conversations(
     store: RunStore, source: Path, reader: Reader | None, imported: Imported, is_stopped: Callable[[], bool]
 ) -> None:
-    """Add the conversations that the run does not have yet, `_AT_ONCE` per transaction."""
+    """Add the conversations that the run does not have yet, `_BATCH_SIZE` per transaction."""
     recipe = store.recipe
     assert isinstance(recipe, Transcripts)
     roles = {*recipe.turns.roles, SYSTEM, TOOL}
-    waiting: list[tuple[Transcript, Outcome]] = []
+    batch: list[tuple[Transcript, Outcome]] = []
 
     def write() -> None:
-        added = store.results.record(waiting)
+        added = store.results.record(batch)
         imported.added += added
-        imported.known += len(waiting) - added
-        waiting.clear()
+        imported.known += len(batch) - added
+        batch.clear()
 
-    for _, found in read_transcripts(source, reader):
+    for _, row in read_transcripts(source, reader):
         if is_stopped():
             imported.is_complete = False
             break
-        if isinstance(found, DataError):
+        if isinstance(row, DataError):
             imported.broken += 1
-            imported.errors += [str(found)] if len(imported.errors) < _MOST_SHOWN else []
+            imported.errors += [str(row)] if len(imported.errors) < _MAX_QUOTED_ERRORS else []
             continue
-        speaking = {line.role for line in found.lines}
+        speaking = {line.role for line in row.lines}
         imported.silent.update({USER, ASSISTANT} - speaking)
         imported.other_roles.update(speaking - roles)
-        if store.position_of(found.id) is not None:  # known already: skip the gate's slow rules
+        if store.position_of(row.id) is not None:  # known already: skip the gate's slow rules
             imported.known += 1
             continue
-        recipe.check_columns(found.facets())
-        waiting.append(
-            (found, store.gate.add_faults(found, complete_outcome(recipe, found, recipe.recorded_outcome(found))))
-        )
-        if len(waiting) == _AT_ONCE:
+        recipe.check_columns(row.facets())
+        batch.append((row, store.gate.add_faults(row, complete_outcome(recipe, row, recipe.recorded_outcome(row)))))
+        if len(batch) == _BATCH_SIZE:
             write()
     write()
 

@@ -19,7 +19,7 @@ from dialoom.runs.store import RunFile
 from dialoom.settings import ModelLike, Players, PlayerSettings
 
 
-def drawn_to_judge(run: RunFile, sample: int | None, where: str | None) -> frozenset[int] | None:
+def draw_positions(run: RunFile, sample: int | None, where: str | None) -> frozenset[int] | None:
     """Return the positions of the scenarios to judge; `None` for all finished ones.
 
     A sample consists of whole scenarios, each with all its trials. The run's seed gives each scenario a number, and the
@@ -39,17 +39,17 @@ def drawn_to_judge(run: RunFile, sample: int | None, where: str | None) -> froze
     if sample is not None and (isinstance(sample, bool) or not isinstance(sample, int) or sample < 1):
         raise RunError(f"sample must be a whole number of at least 1, got {sample!r}", setting="sample")
     recipe, seed = run.recipe, run.config.seed
-    found = [
+    ids = [
         each.id
         for each in select_episodes(run, None, where)
         if each.state == "done" and is_judgeable(recipe, run.scenario(recipe, run.resolve(each.id)), each.outcome)
     ]
-    if not found:
+    if not ids:
         raise RunError(f"{run.path} has no scenarios to judge" + (f" where {where}" if where else ""))
-    scenarios = {scenario_of(id_) for id_ in found}
+    scenarios = {scenario_of(id_) for id_ in ids}
     drawn = set(sorted(scenarios, key=lambda id_: (stream(seed, id_, "judged").random(), id_))[:sample])
-    chosen = {id_ for id_ in found if scenario_of(id_) in drawn}
-    return frozenset(position for position, id_, _, _ in run.listing() if id_ in chosen)
+    chosen_ids = {id_ for id_ in ids if scenario_of(id_) in drawn}
+    return frozenset(position for position, id_, _, _ in run.listing() if id_ in chosen_ids)
 
 
 def check_columns(run: RunFile, study: Transcripts | None, only: Collection[int] | None) -> None:
@@ -71,66 +71,66 @@ def check_columns(run: RunFile, study: Transcripts | None, only: Collection[int]
         (study or recipe).check_rubric_columns((talk, recipe.recorded_outcome(talk)) for talk in talks)
 
 
-Seats: TypeAlias = "tuple[ModelLike | None, dict[str, ModelLike]]"
+JudgeAssignment: TypeAlias = "tuple[ModelLike | None, dict[str, ModelLike]]"
 """The judges of one set of judgements: the judge of all roles, and judges of single roles, which take precedence."""
 
 
-def seated(model: Players | None, models: Mapping[str, Players] | None) -> list[Seats]:
+def split_judges(model: Players | None, models: Mapping[str, Players] | None) -> list[JudgeAssignment]:
     """Return the judges of each set of judgements, given one judge or several for each role.
 
     Raises:
         RunError: If roles with several judges have different numbers of them.
     """
     named = {**({} if model is None else {"": model}), **(models or {})}
-    given = {role: judges if isinstance(judges, list | tuple) else [judges] for role, judges in named.items()}
-    counts = {role: len(judges) for role, judges in given.items() if len(judges) != 1}
+    judges_by_role = {role: judges if isinstance(judges, list | tuple) else [judges] for role, judges in named.items()}
+    counts = {role: len(judges) for role, judges in judges_by_role.items() if len(judges) != 1}
     if len({*counts.values()}) > 1 or 0 in counts.values():
         numbers = ", ".join(f"{count} of {role or 'every role'}" for role, count in counts.items())
         raise RunError(
             f"models: every judging role needs the same number of judges, or one; got {numbers}", setting="models"
         )
-    seats = [
-        {role: judges[place if len(judges) > 1 else 0] for role, judges in given.items()}
-        for place in range(max(counts.values(), default=1))
+    assignments = [
+        {role: judges[index if len(judges) > 1 else 0] for role, judges in judges_by_role.items()}
+        for index in range(max(counts.values(), default=1))
     ]
-    return [(each.pop("", None), each) for each in seats]
+    return [(each.pop("", None), each) for each in assignments]
 
 
-def bound_judges(recipe: Recipe, model: Players | None, players: PlayerSettings) -> list[Bindings]:
+def bind_judges(recipe: Recipe, model: Players | None, players: PlayerSettings) -> list[Bindings]:
     """Return the judges of each set of judgements, bound to the recipe's judging roles.
 
     Raises:
         RunError, BindingError: If a setting is wrong; the message names it.
     """
     bound = []
-    for one, by_role in seated(model, players.get("models")):
-        given: PlayerSettings = {**players, "models": by_role}
-        bound.append(bind(WithJudging.of(recipe).judging_roles(), one, WithRoles.of(recipe).reply_limits, **given))
+    for judge, by_role in split_judges(model, players.get("models")):
+        settings: PlayerSettings = {**players, "models": by_role}
+        bound.append(bind(WithJudging.of(recipe).judging_roles(), judge, WithRoles.of(recipe).reply_limits, **settings))
     return bound
 
 
-def roles_of_several(recipe: Recipe) -> list[str]:
+def list_multi_model_roles(recipe: Recipe) -> list[str]:
     """Return the roles for which one run accepts several models: the user, and the recipe's judging roles."""
     judging = WithJudging.of(recipe)
     judges = judging.judging_roles() if judging.judging() is not None else {}
     return [*([USER] if USER in recipe.roles and recipe.name != TRANSCRIPT else []), *judges]
 
 
-def check_several(recipe: Recipe, models: Mapping[str, Players] | None) -> None:
+def check_multi_model_roles(recipe: Recipe, models: Mapping[str, Players] | None) -> None:
     """Check that no role has several models unless the run accepts several for that role.
 
     Raises:
         RunError: If there are several models for a role that accepts only one.
     """
     several = [role for role, players in (models or {}).items() if isinstance(players, list | tuple)]
-    may = roles_of_several(recipe)
+    may = list_multi_model_roles(recipe)
     for role in several:
         if role not in may:
             reason = f"several models are possible for {', '.join(may)}" if may else f"{recipe.name!r} does not judge"
             raise RunError(f"models: only one model can play {role!r}; {reason}", setting="models")
 
 
-def user_models(models: Mapping[str, Players] | None) -> tuple[dict[str, Players], list[ModelLike]]:
+def split_user_models(models: Mapping[str, Players] | None) -> tuple[dict[str, Players], list[ModelLike]]:
     """Return the players with only the first of the user's models, and the list of the user's other models.
 
     Raises:
@@ -145,7 +145,7 @@ def user_models(models: Mapping[str, Players] | None) -> tuple[dict[str, Players
     return {**players, USER: users[0]}, [*users[1:]]
 
 
-def further_users(first: Bindings, others: Sequence[Bindings]) -> tuple[ModelBinding, ...]:
+def get_additional_users(first: Bindings, others: Sequence[Bindings]) -> tuple[ModelBinding, ...]:
     """Return the bindings of the user's further models, which the run's file stores.
 
     Raises:
@@ -153,9 +153,10 @@ def further_users(first: Bindings, others: Sequence[Bindings]) -> tuple[ModelBin
     """
     users = [each.by_role[USER] for each in (first, *others)]
     names = [each.model for each in users]
-    if twice := [each for each in names if names.count(each) > 1]:
+    if duplicates := [each for each in names if names.count(each) > 1]:
         raise RunError(
-            f"models: {twice[0]} is given twice for {USER!r}; to repeat conversations, use 'trials'", setting="models"
+            f"models: {duplicates[0]} is given twice for {USER!r}; to repeat conversations, use 'trials'",
+            setting="models",
         )
     if unnamed := [each.removeprefix(OBJECT_PREFIX) for each in names if each.startswith(OBJECT_PREFIX) and others]:
         raise RunError(
@@ -166,7 +167,9 @@ def further_users(first: Bindings, others: Sequence[Bindings]) -> tuple[ModelBin
     return tuple(users[1:])
 
 
-def further_judges(recipe: Recipe, first: Bindings, others: Sequence[Bindings]) -> tuple[dict[str, ModelBinding], ...]:
+def get_additional_judges(
+    recipe: Recipe, first: Bindings, others: Sequence[Bindings]
+) -> tuple[dict[str, ModelBinding], ...]:
     """Return the bindings of further judges, which the run's file stores.
 
     Raises:
@@ -179,10 +182,10 @@ def further_judges(recipe: Recipe, first: Bindings, others: Sequence[Bindings]) 
             setting="models",
         )
     panel = [Bindings({role: each.by_role[role] for role in WithJudging.of(recipe).judging_roles()}) for each in others]
-    return tuple(dict(judges.by_role) for judges, _ in set_names(panel, None, 1))
+    return tuple(dict(judges.by_role) for judges, _ in name_judgement_sets(panel, None, 1))
 
 
-def set_names(bound: Sequence[Bindings], name: str | None, repeat: int) -> list[tuple[Bindings, str]]:
+def name_judgement_sets(bound: Sequence[Bindings], name: str | None, repeat: int) -> list[tuple[Bindings, str]]:
     """Return the judges and the set's name for each judging: the first judging by each judge, then the second, etc.
 
     Raises:
@@ -197,10 +200,10 @@ def set_names(bound: Sequence[Bindings], name: str | None, repeat: int) -> list[
             setting="name",
         )
     names = [name or ", ".join(each.model for each in judges.by_role.values()) for judges in bound]
-    if twice := [each for each in names if names.count(each) > 1]:
+    if duplicates := [each for each in names if names.count(each) > 1]:
         raise RunError(
-            f"models: {twice[0]} is given twice; to judge repeatedly, use 'repeat'; for judges that differ in other "
-            "settings, judge separately under different names",
+            f"models: {duplicates[0]} is given twice; to judge repeatedly, use 'repeat'; for judges that differ in "
+            "other settings, judge separately under different names",
             setting="models",
         )
     return [
@@ -210,8 +213,10 @@ def set_names(bound: Sequence[Bindings], name: str | None, repeat: int) -> list[
     ]
 
 
-def together(before: Ended | None, now: Ended) -> Ended:
+def add_counts(earlier: Ended | None, latest: Ended) -> Ended:
     """Return the result of the latest work, with the scenario counts of the earlier work, if any, added to it."""
-    if before is None:
-        return now
-    return replace(now, done=before.done + now.done, failed=before.failed + now.failed, judging=before.judging)
+    if earlier is None:
+        return latest
+    return replace(
+        latest, done=earlier.done + latest.done, failed=earlier.failed + latest.failed, judging=earlier.judging
+    )

@@ -26,85 +26,87 @@ from dialoom.runs.store import OWN_JUDGEMENTS, PANEL, JudgementSet, RunStore
 from dialoom.runs.workers.messages import merge_leftovers
 from dialoom.settings import PathLike
 
-from .judges import together
+from .judges import add_counts
 from .open_run import (
     OpenRun,
+    build_trust,
     carry_out,
     check_study,
-    given_recipe,
-    keep_limits,
-    report_unplayed,
+    get_listener_and_control,
+    load_optional_recipe,
+    report_unknown_models,
     retry_failures,
-    trusted,
-    watched,
+    store_limits,
 )
-from .operation_settings import CallSettings, RecipeLike, call_policy
+from .operation_settings import CallSettings, RecipeLike, build_call_policy
 
-_AT_ONCE = 200
+_BATCH_SIZE = 200
 """Number of outcomes whose faults are written in one transaction."""
 
 
 @contextlib.contextmanager
-def reopened_to_judge(path: PathLike, recipe: RecipeLike | None, calls: CallSettings) -> Iterator[RunStore]:
+def open_for_judging(path: PathLike, recipe: RecipeLike | None, calls: CallSettings) -> Iterator[RunStore]:
     """Open a run whose finished scenarios are to be judged or reviewed."""
-    tell, _ = watched(calls)
-    with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trusted(calls, tell)) as store:
+    tell, _ = get_listener_and_control(calls)
+    with RunStore(
+        Path(path), calls.get("synchronous", "normal"), load_optional_recipe(recipe), build_trust(calls, tell)
+    ) as store:
         check_study(store, tell)
         merge_leftovers(store)
         yield store
 
 
-async def judged_anew(
+async def judge_scenarios(
     store: RunStore,
     judge: Recipe,
     bound: Bindings,
     name: str | None,
-    is_again: bool,
+    retry_failed: bool,
     calls: CallSettings,
     only: Collection[int] | None = None,
 ) -> Ended:
     """Judge a run's scenarios with the judges of its recipe or of a review, and store the judgements in one set.
 
-    With `is_again`, failed judgings of the set are tried again; with `only`, only the scenarios at these positions are
-    judged.
+    With `retry_failed`, failed judgings of the set are tried again; with `only`, only the scenarios at these positions
+    are judged.
 
     Raises:
         RunError: If the recipe has no judging, or the name belongs to other judgements.
         BindingError, CacheError: If a setting is wrong; the message names it.
     """
-    graph = judging_graph(judge)
-    tell, control = watched(calls)
-    policy = call_policy(calls, RunLimits.of(store), bound.objects, judge.roles)
+    graph = get_judging_graph(judge)
+    tell, control = get_listener_and_control(calls)
+    policy = build_call_policy(calls, RunLimits.of(store), bound.objects, judge.roles)
     library = await asyncio.to_thread(WithPrompts.of(judge).library)
     check_understudies(select_prompts(library, bound.by_role), bound.by_role)
     if isinstance(judge, Review):
         store.add_prompts(library.values())
         name = name or f"review by {', '.join(binding.model for binding in bound.by_role.values())}"
-    _check_object(store, name, bound.by_role)
-    chosen = opened_set(store, name, bound.by_role, library)
-    keep_limits(store, policy.limits)
-    report_unplayed(tell, calls, [*store.config.casts, bound.by_role])
+    _check_judge_name(store, name, bound.by_role)
+    chosen = open_judgement_set(store, name, bound.by_role, library)
+    store_limits(store, policy.limits)
+    report_unknown_models(tell, calls, [*store.config.casts, bound.by_role])
     store.trust_specified(cast_references(bound.by_role))
     opened = OpenRun(store, judge, bound.by_role, policy, tell, control, bool(calls.get("context")))
-    if is_again:
+    if retry_failed:
         retry_failures(opened, chosen.name)
     tell(Started(store.path, "judging", store.queue.count_to_judge(chosen.name, only), chosen.name))
     work = store.queue.to_judge(store.recipe, chosen.name, only)
     return await carry_out(opened, graph, bound.by_role, work, chosen.name)
 
 
-def pass_gate(store: RunStore) -> None:
+def apply_gate(store: RunStore) -> None:
     """Check every finished outcome of a run against the current rules of the gate."""
     recipe, gate = store.recipe, store.gate
     finished = [position for position, _, state, _ in store.listing() if state != "pending"]
-    for start in range(0, len(finished), _AT_ONCE):
-        positions = finished[start : start + _AT_ONCE]
+    for start in range(0, len(finished), _BATCH_SIZE):
+        positions = finished[start : start + _BATCH_SIZE]
         store.results.review(
             {each: gate.add_faults(store.scenario(recipe, each), store.outcome(each)) for each in positions}
         )
 
 
-async def judge_unparsed(opened: OpenRun, name: str | None) -> Ended:
+async def rejudge_unparsed(opened: OpenRun, name: str | None) -> Ended:
     """Repeat the unparsed judgements of a set.
 
     Raises:
@@ -117,9 +119,9 @@ async def judge_unparsed(opened: OpenRun, name: str | None) -> Ended:
             f"{store.path} has no judgements", advice=Advice("judge", "judge the run first", {"path": store.path})
         )
     if chosen.members:
-        named = ", ".join(map(repr, chosen.members))
+        members = ", ".join(map(repr, chosen.members))
         raise RunError(
-            f"judging {chosen.name!r}: a panel only combines its judges' sets; name one of {named}", setting="judging"
+            f"judging {chosen.name!r}: a panel only combines its judges' sets; name one of {members}", setting="judging"
         )
     if chosen.is_review:
         recipe = Review(recipe)
@@ -136,21 +138,23 @@ async def judge_unparsed(opened: OpenRun, name: str | None) -> Ended:
     opened.tell(Retrying(unparsed=count, judging=chosen.name))
     opened.tell(Started(store.path, "judging again", count, chosen.name))
     work = store.queue.to_rejudge(store.recipe, chosen.name)
-    return await carry_out(opened, judging_graph(recipe), models, work, chosen.name)
+    return await carry_out(opened, get_judging_graph(recipe), models, work, chosen.name)
 
 
-async def judged_by_panel(opened: OpenRun, ended: Ended) -> Ended:
+async def judge_by_panel(opened: OpenRun, ended: Ended) -> Ended:
     """Let a run's further judges judge all finished scenarios, each into a set named after its models."""
     store = opened.store
     for judges in store.config.panel:
         if not ended.is_complete:
             break
-        chosen = opened_set(store, None, judges, store.prompts)
+        chosen = open_judgement_set(store, None, judges, store.prompts)
         if count := store.queue.count_to_judge(chosen.name):
             await asyncio.to_thread(check_model_access, [judges], opened.policy)
             opened.tell(Started(store.path, "judging", count, chosen.name))
             work = store.queue.to_judge(opened.recipe, chosen.name)
-            ended = together(ended, await carry_out(opened, judging_graph(opened.recipe), judges, work, chosen.name))
+            ended = add_counts(
+                ended, await carry_out(opened, get_judging_graph(opened.recipe), judges, work, chosen.name)
+            )
     return ended
 
 
@@ -160,7 +164,7 @@ def check_judges(store: RunStore, judge: Recipe, bound: Sequence[Bindings], call
     Raises:
         BindingError, RunError: If a judge cannot be called, or has no price although the cost is limited.
     """
-    policy = call_policy(calls, RunLimits.of(store), {}, judge.roles)
+    policy = build_call_policy(calls, RunLimits.of(store), {}, judge.roles)
     casts = [each.by_role for each in bound]
     check_model_access(casts, policy)  # checked first, because missing keys are found without importing LiteLLM
     models = [binding.model for judges in casts for binding in judges.values()]
@@ -171,7 +175,7 @@ def check_judges(store: RunStore, judge: Recipe, bound: Sequence[Bindings], call
     policy.limits.check_prices(models)
 
 
-def judging_graph(recipe: Recipe) -> Graph:
+def get_judging_graph(recipe: Recipe) -> Graph:
     """Return the recipe's graph that judges finished conversations.
 
     Raises:
@@ -183,7 +187,7 @@ def judging_graph(recipe: Recipe) -> Graph:
     return graph
 
 
-def _check_object(store: RunStore, name: str | None, models: Mapping[str, ModelBinding]) -> None:
+def _check_judge_name(store: RunStore, name: str | None, models: Mapping[str, ModelBinding]) -> None:
     """Check that a function as judge is not confused with an earlier judge, a function with the same name.
 
     Raises:
@@ -191,17 +195,17 @@ def _check_object(store: RunStore, name: str | None, models: Mapping[str, ModelB
     """
     requested = build_judgement_set("", store.prompts, models)
     same = [each.name for each in store.judgement_sets() if replace(each, name="") == requested]
-    named = next((binding.model for binding in models.values() if binding.model.startswith(OBJECT_PREFIX)), None)
-    if same and named is not None and named not in same and named == (name or "").partition(" #")[0]:
+    function = next((binding.model for binding in models.values() if binding.model.startswith(OBJECT_PREFIX)), None)
+    if same and function is not None and function not in same and function == (name or "").partition(" #")[0]:
         raise RunError(
-            f"models: {named} has the name of the judge of {same[0]!r} but may be another function; give its "
+            f"models: {function} has the name of the judge of {same[0]!r} but may be another function; give its "
             "judgements a name",
             setting="models",
         )
 
 
-def opened_set(
-    store: RunStore, name: str | None, models: Mapping[str, ModelBinding], used: Container[str]
+def open_judgement_set(
+    store: RunStore, name: str | None, models: Mapping[str, ModelBinding], prompt_ids: Container[str]
 ) -> JudgementSet:
     """Return the set of judgements with this name to continue, or a new set.
 
@@ -209,9 +213,9 @@ def opened_set(
         store: The run.
         name: The set's name; by default the models.
         models: The judges by role.
-        used: The ids of the recipe's prompts. A run of transcripts also stores those of former studies.
+        prompt_ids: The ids of the recipe's prompts. A run of transcripts also stores those of former studies.
     """
-    prompts = PromptLibrary(prompt for id_, prompt in store.prompts.items() if id_ in used)
+    prompts = PromptLibrary(prompt for id_, prompt in store.prompts.items() if id_ in prompt_ids)
     requested = build_judgement_set(name or ", ".join(binding.model for binding in models.values()), prompts, models)
     existing = {each.name: each for each in store.judgement_sets()}
     reserved = {OWN_JUDGEMENTS: "the run's own judgements", PANEL: "the panel of several judges"}
@@ -224,11 +228,11 @@ def opened_set(
     if requested.name not in existing or not store.has_judged(requested.name):  # a set may be empty
         store.add_judgement_set(requested)
     else:
-        makers = ", ".join(existing[requested.name].model_names.values())
+        judges = ", ".join(existing[requested.name].model_names.values())
         if existing[requested.name].model_names == requested.model_names:
-            makers += " with other prompts, code, temperature, address, reply limits or parameters"
+            judges += " with other prompts, code, temperature, address, reply limits or parameters"
         raise RunError(
-            f"name {requested.name!r}: the existing set with that name was made by {makers}; give another name",
+            f"name {requested.name!r}: the existing set with that name was made by {judges}; give another name",
             setting="name",
         )
     return requested

@@ -45,9 +45,9 @@ from dialoom.runs.planning import create_run, prepare, write_plan
 from dialoom.runs.preflight import check_requests_fit
 from dialoom.runs.store import RunStore, Work
 from dialoom.runs.workers.messages import merge_leftovers
-from dialoom.settings import ModelLike, PathLike, by_name
+from dialoom.settings import ModelLike, PathLike, as_mapping
 
-from .operation_settings import CallSettings, PlaySettings, RecipeLike, call_policy, resolve
+from .operation_settings import CallSettings, PlaySettings, RecipeLike, build_call_policy, resolve_new_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,12 @@ class OpenRun:
     policy: CallPolicy
     tell: Callable[[Event], None]
     control: Control
-    is_wider: bool = False
+    allows_longer_requests: bool = False
     """Whether context windows were given to this operation, so that longer requests may be sent."""
 
 
 @contextlib.asynccontextmanager
-async def new_run(
+async def open_new_run(
     recipe: RecipeLike, path: PathLike, settings: PlaySettings, *, is_played: bool
 ) -> AsyncIterator[OpenRun]:
     """Yield a new run with its plan; the file is removed if planning fails.
@@ -76,8 +76,8 @@ async def new_run(
         settings: As for `play`.
         is_played: Whether the run is played immediately, so that the providers' keys are required.
     """
-    new = await asyncio.to_thread(lambda: resolve(recipe, is_played, **settings))
-    tell, control = watched(settings)
+    new = await asyncio.to_thread(lambda: resolve_new_run(recipe, is_played, **settings))
+    tell, control = get_listener_and_control(settings)
     library = await asyncio.to_thread(prepare, new.recipe, new.config)
     if is_played and not new.policy.settings["replay_only"]:
         options, context = new.config.options, new.policy.limits.context
@@ -92,16 +92,16 @@ async def new_run(
         synchronous=settings.get("synchronous", "normal"),
         is_stopped=lambda: control.is_draining,
     ) as store:
-        keep_limits(store, new.policy.limits)
-        report_unplayed(tell, settings, new.config.casts)
-        report_without_effect(tell, settings, new.config.casts)
-        _report_no_memory(tell, new.recipe, new.config.casts, new.policy)
+        store_limits(store, new.policy.limits)
+        report_unknown_models(tell, settings, new.config.casts)
+        report_ineffective_settings(tell, settings, new.config.casts)
+        _report_missing_memory(tell, new.recipe, new.config.casts, new.policy)
         tell(Planned(store.path, new.config, store.status().total))
         yield OpenRun(store, new.recipe, new.config.models, new.policy, tell, control)
 
 
 @contextlib.asynccontextmanager
-async def reopened(
+async def reopen_run(
     path: PathLike,
     recipe: RecipeLike | None,
     models: Mapping[str, ModelLike] | None,
@@ -118,42 +118,42 @@ async def reopened(
         calls: How calls are made.
         is_stepped: Whether it is opened for a stepper, which itself refuses to call changed functions of a study.
     """
-    tell, control = watched(calls)
-    given = await asyncio.to_thread(given_recipe, recipe)
-    with RunStore(Path(path), calls.get("synchronous", "normal"), given, trusted(calls, tell)) as store:
+    tell, control = get_listener_and_control(calls)
+    given_recipe = await asyncio.to_thread(load_optional_recipe, recipe)
+    with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe, build_trust(calls, tell)) as store:
         # A resume reads the file in this order: the models, to which the given players are bound; the references to
         # code and addresses, before anything is loaded; the recipe; the study's functions; the limits; the calls that
         # killed workers have left; the plan, which is written if it is missing. So no code is loaded before it is
         # trusted. Keys are checked last, before the first call: until then, at most the plan and the limits have been
         # written, and the same command continues with them once the key is there.
-        def prepared(is_given_up: Callable[[], bool]) -> tuple[Recipe, CallPolicy]:
-            bound = rebind(stored := store.config.models, models)
-            store.report_changed(find_changed_objects(bound))
+        def prepare_run(is_stopped: Callable[[], bool]) -> tuple[Recipe, CallPolicy]:
+            bindings = rebind(stored := store.config.models, models)
+            store.report_changed(find_changed_objects(bindings))
             store.trust_specified(named for role in models or {} for named in player_references(stored[role].model))
             players = [named for cast in store.config.casts for named in cast_references(cast)]
             store.ensure_trusted([*([] if recipe else store.recipe_references()), *players])
             found = store.recipe
             if not (is_stepped and store.is_planned):
                 check_study(store, tell)
-            policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
+            policy = build_call_policy(calls, RunLimits.of(store), bindings.objects, found.roles)
             casts = store.config.casts
             if policy.cache is not None or not find_missing_keys(casts):  # missing keys are reported later
                 policy.limits.check_prices(each.model for cast in casts for each in cast.values())
             merge_leftovers(store)
             if not store.is_planned:
-                write_plan(store, found, lambda text: tell(Notice(text)), is_given_up)
+                write_plan(store, found, lambda text: tell(Notice(text)), is_stopped)
             return found, policy
 
-        found, policy = await run_in_thread(prepared, lambda: control.is_draining)
-        keep_limits(store, policy.limits)
-        report_unplayed(tell, calls, [*store.config.casts, *(each.models for each in store.judgement_sets())])
+        found, policy = await run_in_thread(prepare_run, lambda: control.is_draining)
+        store_limits(store, policy.limits)
+        report_unknown_models(tell, calls, [*store.config.casts, *(each.models for each in store.judgement_sets())])
         yield OpenRun(store, found, store.config.models, policy, tell, control, bool(calls.get("context")))
 
 
 def retry_failures(opened: OpenRun, judging: str | None = None) -> None:
     """Make failed scenarios pending again; those whose request was too long, only if context windows were given."""
-    again, left = opened.store.retries.retry_failed(judging, too_long=opened.is_wider)
-    opened.tell(Retrying(failed=again, too_long=left, judging=judging))
+    retried, too_long = opened.store.retries.retry_failed(judging, too_long=opened.allows_longer_requests)
+    opened.tell(Retrying(failed=retried, too_long=too_long, judging=judging))
 
 
 async def carry_out(
@@ -169,23 +169,23 @@ async def carry_out(
     store, policy = opened.store, opened.policy
     casts = [models] if judging is not None else store.config.players
     check_workers(servers, casts, policy)
-    reported = _changes(opened)
+    reported = _find_changes(opened)
     for each in (casts[0], *({USER: cast[USER]} for cast in casts[1:])):
         expected = {} if policy.settings["replay_only"] else await asyncio.to_thread(describe_changed_parameters, each)
         _report_changes(
-            opened, [each], {(role, one) for role, text in expected.items() for one in text.split("; ")}, reported
+            opened, [each], {(role, change) for role, text in expected.items() for change in text.split("; ")}, reported
         )
     if policy.is_alone:
-        stop_rule = await _played(opened, graph, casts, work, is_resumed, servers)
+        stop_rule = await _play_in_process(opened, graph, casts, work, is_resumed, servers)
     else:
-        stop_rule = await _played_by_workers(opened, casts, work, judging)
-    _report_changes(opened, casts, _changes(opened), reported)  # such as changes that occur only in requests with tools
+        stop_rule = await _play_by_workers(opened, casts, work, judging)
+    _report_changes(opened, casts, _find_changes(opened), reported)  # some occur only in requests with tools
     ended = Ended(store.path, stop_rule.done, stop_rule.failed, not stop_rule.is_draining, stop_rule.stopped, judging)
     opened.tell(ended)
     return ended
 
 
-async def _played(
+async def _play_in_process(
     opened: OpenRun,
     graph: Graph,
     casts: Sequence[Mapping[str, ModelBinding]],
@@ -217,7 +217,7 @@ async def _played(
     return engine.stop_rule
 
 
-def _changes(opened: OpenRun) -> set[tuple[str, str]]:
+def _find_changes(opened: OpenRun) -> set[tuple[str, str]]:
     """Return the settings that were not sent as configured in calls so far, each with its role."""
     return {
         (role, each) for role, texts in opened.store.changes().items() for text in texts for each in text.split("; ")
@@ -231,13 +231,13 @@ def _report_changes(
     reported: set[tuple[str, str]],
 ) -> None:
     """Report settings that were not sent as configured and not reported before, with the models of the role."""
-    for role, found in group_pairs(sorted(changes - reported)).items():
+    for role, texts in group_pairs(sorted(changes - reported)).items():
         models = ", ".join(dict.fromkeys(cast[role].model for cast in casts if role in cast))
-        opened.tell(Notice(f"not sent as configured, {role} ({models}): {'; '.join(found)}"))
+        opened.tell(Notice(f"not sent as configured, {role} ({models}): {'; '.join(texts)}"))
     reported |= changes
 
 
-async def _played_by_workers(
+async def _play_by_workers(
     opened: OpenRun, casts: Sequence[Mapping[str, ModelBinding]], work: Iterator[Work], judging: str | None
 ) -> StopRule:
     from dialoom.runs.workers.pool import WorkerPool  # imported here, as a run in a single process does not need it
@@ -251,12 +251,12 @@ async def _played_by_workers(
     return pool.stop_rule
 
 
-def watched(calls: CallSettings) -> tuple[Callable[[Event], None], Control]:
+def get_listener_and_control(calls: CallSettings) -> tuple[Callable[[Event], None], Control]:
     """Return the listener for events, and the control that can stop the work."""
     return calls.get("on_event") or (lambda _event: None), calls.get("control") or Control()
 
 
-def trusted(calls: CallSettings, tell: Callable[[Event], None]) -> Trust:
+def build_trust(calls: CallSettings, tell: Callable[[Event], None]) -> Trust:
     """Return the trust in a run's code and addresses; report what is trusted only because of the setting."""
     return Trust(calls.get("trust", False), lambda line: tell(Notice(line)))
 
@@ -298,7 +298,7 @@ def check_transcripts(store: RunStore) -> None:
         )
 
 
-def take_study(store: RunStore, recipe: Transcripts | None, roles: Iterable[str] = ()) -> None:
+def replace_study(store: RunStore, recipe: Transcripts | None, roles: Iterable[str] = ()) -> None:
     """Replace the study by which a run of transcripts is judged.
 
     Args:
@@ -317,22 +317,22 @@ def take_study(store: RunStore, recipe: Transcripts | None, roles: Iterable[str]
         return
     recipe.check_columns({column for facets in store.planned_facets() for column in facets})
     recipe.check_roles(chain(roles, (line.role for each in store.episodes() for line in each.outcome.messages)))
-    named = recipe_references(store.config.recipe, recipe=recipe)
+    references = recipe_references(store.config.recipe, recipe=recipe)
     config = store.config.model_copy(
-        update={"study": recipe.study.to_dict(), "code": {**store.config.code, **compute_code_hashes(named)}}
+        update={"study": recipe.study.to_dict(), "code": {**store.config.code, **compute_code_hashes(references)}}
     )
-    store.trust_specified(named)
+    store.trust_specified(references)
     store.take_study(config, prepare(recipe, config))
 
 
 @contextlib.contextmanager
-def taken_study(store: RunStore, recipe: Transcripts | None) -> Iterator[None]:
-    """Replace the study of a run of transcripts, as `take_study` does.
+def study_transaction(store: RunStore, recipe: Transcripts | None) -> Iterator[None]:
+    """Replace the study of a run of transcripts, as `replace_study` does.
 
     If the `with` block fails before it makes a set of judgements, the run keeps its former study.
     """
     former, prompts, sets = store.config, store.prompts, store.judgement_sets()
-    take_study(store, recipe)
+    replace_study(store, recipe)
     try:
         yield
     except DialoomError:
@@ -341,39 +341,39 @@ def taken_study(store: RunStore, recipe: Transcripts | None) -> Iterator[None]:
         raise
 
 
-def given_recipe(recipe: RecipeLike | None) -> Recipe | None:
+def load_optional_recipe(recipe: RecipeLike | None) -> Recipe | None:
     """Load the recipe, if one was given."""
     return None if recipe is None else find_recipe(recipe)[1]
 
 
-def report_unplayed(
-    tell: Callable[[Event], None], given: Mapping[str, object], casts: Iterable[Mapping[str, ModelBinding]]
+def report_unknown_models(
+    tell: Callable[[Event], None], settings: Mapping[str, object], casts: Iterable[Mapping[str, ModelBinding]]
 ) -> None:
     """Report settings for a model that plays no role; its name may be mistyped."""
-    played = dict.fromkeys(binding.model for cast in casts for binding in cast.values())
+    models = dict.fromkeys(binding.model for cast in casts for binding in cast.values())
     for setting in ("context", "rpm", "tpm", "prices"):
-        figures = given.get(setting)
-        for name in figures if isinstance(figures, Mapping) else ():
-            if name and name not in played:
+        values = settings.get(setting)
+        for name in values if isinstance(values, Mapping) else ():
+            if name and name not in models:
                 tell(
                     Notice(
                         f"{setting}: no role is played by {name}, so the setting has no effect; the models are "
-                        f"{', '.join(played)}"
+                        f"{', '.join(models)}"
                     )
                 )
 
 
-def report_without_effect(
-    tell: Callable[[Event], None], given: Mapping[str, Any], casts: Iterable[Mapping[str, ModelBinding]]
+def report_ineffective_settings(
+    tell: Callable[[Event], None], settings: Mapping[str, Any], casts: Iterable[Mapping[str, ModelBinding]]
 ) -> None:
     """Report settings of requests that are given for a role with a player of the user's own."""
     models = {role: binding.model for cast in casts for role, binding in cast.items() if is_user_player(binding.model)}
     for setting in REQUEST_SETTINGS:
-        for role in models.keys() & by_name(given.get(setting)).keys():
+        for role in models.keys() & as_mapping(settings.get(setting)).keys():
             tell(Notice(f"{setting}: {explain_no_effect(role, models[role])}"))
 
 
-def _report_no_memory(
+def _report_missing_memory(
     tell: Callable[[Event], None], recipe: Recipe, casts: Iterable[Mapping[str, ModelBinding]], policy: CallPolicy
 ) -> None:
     """Report a person's conversations in sequence of which no player knows the earlier ones."""
@@ -388,7 +388,7 @@ def _report_no_memory(
         )
 
 
-def keep_limits(store: RunStore, limits: RunLimits) -> None:
+def store_limits(store: RunStore, limits: RunLimits) -> None:
     """Write the limits of calls to the run's file if they have changed."""
     if limits != RunLimits.of(store):
         store.keep_limits(limits.model_dump_json())

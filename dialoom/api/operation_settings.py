@@ -21,15 +21,29 @@ from dialoom.runs.configuration.trust import cast_references, compute_code_hashe
 from dialoom.runs.control import Control, Event
 from dialoom.runs.errors import RunError
 from dialoom.runs.gateway_setup import CallPolicy, RunLimits, check_model_access, check_workers
-from dialoom.settings import OwnPlayer, PlayerSettings, ProcessSettings, RunSettings, checked, described, part
+from dialoom.settings import (
+    PlayerObject,
+    PlayerSettings,
+    ProcessSettings,
+    RunSettings,
+    describe_settings,
+    select_settings,
+    validate_settings,
+)
 
-from .judges import check_several, further_judges, further_users, seated, user_models
+from .judges import (
+    check_multi_model_roles,
+    get_additional_judges,
+    get_additional_users,
+    split_judges,
+    split_user_models,
+)
 
 RecipeLike: TypeAlias = "str | Recipe | type[Recipe]"
 """A registered name, `path/to/file.py:NAME`, a recipe, or its class."""
 
 
-def _synchronous(listener: Callable[[Event], None] | None) -> Callable[[Event], None] | None:
+def _check_synchronous(listener: Callable[[Event], None] | None) -> Callable[[Event], None] | None:
     """Return a listener for events. Events would be lost if it were async, because it is not awaited."""
     if inspect.iscoroutinefunction(listener):
         raise ValueError("a function that is not async; for async code there is dialoom.stream")
@@ -48,7 +62,7 @@ class CallSettings(ProcessSettings, total=False):
 
     on_event: Annotated[
         Callable[[Event], None] | None,
-        AfterValidator(_synchronous),
+        AfterValidator(_check_synchronous),
         Field(description="A function called with each event in the thread that plays."),
     ]
     control: Annotated[Control | None, Field(description="An object through which another thread can stop the work.")]
@@ -68,11 +82,11 @@ class PlaySettings(RunSettings, CallSettings, total=False):
 
 
 for _kind in (CallSettings, JudgeSettings, PlaySettings):
-    _kind.__doc__ = described(_kind)
+    _kind.__doc__ = describe_settings(_kind)
 
 
-def call_policy(
-    settings: CallSettings, stored: RunLimits, objects: Mapping[str, OwnPlayer], roles: Collection[str]
+def build_call_policy(
+    settings: CallSettings, stored: RunLimits, objects: Mapping[str, PlayerObject], roles: Collection[str]
 ) -> CallPolicy:
     """Return the call policy: settings given now, completed by those stored in the run's file.
 
@@ -85,8 +99,8 @@ def call_policy(
     Raises:
         SettingError, RunError, CacheError: If a setting is wrong or unknown; the message names it.
     """
-    given = checked(CallSettings, settings)
-    policy = CallPolicy(stored.with_settings(given, roles), part(ProcessSettings, given), objects)
+    given = validate_settings(CallSettings, settings)
+    policy = CallPolicy(stored.with_settings(given, roles), select_settings(ProcessSettings, given), objects)
     if policy.cache is not None:
         from dialoom.roles.gateway.cache import check_cache
 
@@ -119,7 +133,7 @@ class NewRun:
     policy: CallPolicy
 
 
-def resolve(recipe: RecipeLike, is_played: bool, **settings: Unpack[PlaySettings]) -> NewRun:
+def resolve_new_run(recipe: RecipeLike, is_played: bool, **settings: Unpack[PlaySettings]) -> NewRun:
     """Merge defaults, options and bindings of a new run; see `play` for the other arguments.
 
     Args:
@@ -133,23 +147,23 @@ def resolve(recipe: RecipeLike, is_played: bool, **settings: Unpack[PlaySettings
     spec, found = find_recipe(recipe)
     for name in sorted(settings.keys() & option_names(found) - PlaySettings.__annotations__.keys()):
         raise RunError(f"{name} is an option of the recipe; give it as options={{{name!r}: ...}}", setting=name)
-    given = checked(PlaySettings, settings)
+    given = validate_settings(PlaySettings, settings)
     chosen, model = parse_options(found, given["options"]), given["model"]
-    check_several(found, given["models"])
-    players = part(PlayerSettings, given)
-    unplayed = {} if model is not None else _unplayed(found, chosen)
-    roles, bound = WithRoles.of(found), []
-    named_models, others = user_models(given["models"])
-    seats = [by_role for _, by_role in seated(None, named_models)]
-    for by_role in [*seats, *({**seats[0], USER: user} for user in others)]:
-        players["models"] = {**unplayed, **roles.models_named(chosen), **by_role}
-        usual = DEFAULT_MODEL if model is None else model
-        bound.append(bind(roles.roles_used(chosen), usual, roles.reply_limits, **players))
-    bindings = bound[0]
-    judges = further_judges(found, bindings, bound[1 : len(seats)])
-    users = further_users(bindings, bound[len(seats) :]) if others else ()
+    check_multi_model_roles(found, given["models"])
+    players = select_settings(PlayerSettings, given)
+    placeholders = {} if model is not None else _select_placeholders(found, chosen)
+    roles, bindings_list = WithRoles.of(found), []
+    named_models, other_users = split_user_models(given["models"])
+    assignments = [by_role for _, by_role in split_judges(None, named_models)]
+    for by_role in [*assignments, *({**assignments[0], USER: user} for user in other_users)]:
+        players["models"] = {**placeholders, **roles.models_named(chosen), **by_role}
+        default_model = DEFAULT_MODEL if model is None else model
+        bindings_list.append(bind(roles.roles_used(chosen), default_model, roles.reply_limits, **players))
+    bindings = bindings_list[0]
+    judges = get_additional_judges(found, bindings, bindings_list[1 : len(assignments)])
+    users = get_additional_users(bindings, bindings_list[len(assignments) :]) if other_users else ()
     casts = [bindings.by_role, *judges, *({USER: user} for user in users)]
-    named = [each for by_role in casts for each in cast_references(by_role)]
+    references = [each for by_role in casts for each in cast_references(by_role)]
     config = RunConfig(
         recipe=spec,
         options=chosen.model_dump(mode="json"),
@@ -160,11 +174,11 @@ def resolve(recipe: RecipeLike, is_played: bool, **settings: Unpack[PlaySettings
         sample=given["sample"],
         trials=given["trials"],
         on_user_fault=given["on_user_fault"],
-        code=compute_code_hashes([*recipe_references(spec, recipe=found), *named]),
+        code=compute_code_hashes([*recipe_references(spec, recipe=found), *references]),
         prompts=given["prompts"],
         study=found.study.to_dict() if isinstance(found, Simulation) else None,
     )
-    policy = call_policy(part(CallSettings, given), RunLimits(), bindings.objects, found.roles)
+    policy = build_call_policy(select_settings(CallSettings, given), RunLimits(), bindings.objects, found.roles)
     if is_played:  # checked before the prices, which need the slow import of LiteLLM
         check_model_access(config.casts, policy)
     policy.limits.check_prices(binding.model for cast in config.casts for binding in cast.values())
@@ -172,7 +186,7 @@ def resolve(recipe: RecipeLike, is_played: bool, **settings: Unpack[PlaySettings
     return NewRun(found, config, bindings, policy)
 
 
-def _unplayed(recipe: Recipe, options: RecipeOptions) -> dict[str, str]:
+def _select_placeholders(recipe: Recipe, options: RecipeOptions) -> dict[str, str]:
     """Return the used roles that have no scripted stand-in of their own, each with the generic offline model."""
     library = WithPrompts.of(recipe).library()
     used = WithRoles.of(recipe).roles_used(options)

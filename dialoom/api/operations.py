@@ -24,13 +24,31 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.preflight import CostEstimate, estimate_cost
 from dialoom.runs.stepping import Stepper
 from dialoom.runs.store import MAIN, RunFile
-from dialoom.settings import Model, ModelLike, OwnPlayer, PathLike, Players, PlayerSettings, check_lists, checked, part
+from dialoom.settings import (
+    Model,
+    ModelLike,
+    PathLike,
+    PlayerObject,
+    Players,
+    PlayerSettings,
+    check_lists,
+    select_settings,
+    validate_settings,
+)
 
 from .blocking import blocking
-from .judges import bound_judges, check_columns, drawn_to_judge, set_names, together
-from .judging import check_judges, judge_unparsed, judged_anew, judging_graph, pass_gate, reopened_to_judge
-from .open_run import OpenRun, new_run, reopened, report_without_effect, retry_failures, taken_study, watched
-from .operation_settings import CallSettings, JudgeSettings, PlaySettings, RecipeLike, resolve
+from .judges import add_counts, bind_judges, check_columns, draw_positions, name_judgement_sets
+from .judging import apply_gate, check_judges, get_judging_graph, judge_scenarios, open_for_judging, rejudge_unparsed
+from .open_run import (
+    OpenRun,
+    get_listener_and_control,
+    open_new_run,
+    reopen_run,
+    report_ineffective_settings,
+    retry_failures,
+    study_transaction,
+)
+from .operation_settings import CallSettings, JudgeSettings, PlaySettings, RecipeLike, resolve_new_run
 from .playing import ensure_playable, play_again, play_pending
 from .run import RunReader
 
@@ -69,7 +87,7 @@ class Run(RunReader):
         self._models = dict(models or {})
 
     def __repr__(self) -> str:
-        with self._opened() as file:
+        with self._open_file() as file:
             status = file.status()
             text = (
                 f"{str(self.path)!r}: {file.config.recipe}, {status.done:,} of {status.total:,} "
@@ -104,9 +122,9 @@ class Run(RunReader):
             self.path,
             scenario,
             branch=branch,
-            recipe=self._given,
-            models=self._known(models),
-            **self._trusting(calls),
+            recipe=self._given_recipe,
+            models=self._merge_models(models),
+            **self._add_trust(calls),
         )
 
     def resume(
@@ -119,10 +137,10 @@ class Run(RunReader):
         """Resume the run where it stopped; see `dialoom.resume`."""
         return resume(
             self.path,
-            recipe=self._given,
-            models=self._known(models),
+            recipe=self._given_recipe,
+            models=self._merge_models(models),
             retry_failed=retry_failed,
-            **self._trusting(calls),
+            **self._add_trust(calls),
         )
 
     def judge(
@@ -145,22 +163,28 @@ class Run(RunReader):
             repeat=repeat,
             sample=sample,
             where=where,
-            recipe=self._given,
-            **self._trusting(calls),
+            recipe=self._given_recipe,
+            **self._add_trust(calls),
         )
-        return Run(self.path, self._given, models=self._models, ended=judged.ended, trust=self._trust)
+        return Run(self.path, self._given_recipe, models=self._models, ended=judged.ended, trust=self._trust)
 
     def stream(
         self, *, models: Mapping[str, ModelLike] | None = None, **calls: Unpack[CallSettings]
     ) -> AsyncGenerator[Event, None]:
         """Resume the run, and yield its events; see `dialoom.stream`."""
-        return stream(self._given, path=self.path, is_new=False, models=self._known(models), **self._trusting(calls))
+        return stream(
+            self._given_recipe,
+            path=self.path,
+            is_new=False,
+            models=self._merge_models(models),
+            **self._add_trust(calls),
+        )
 
-    def _trusting(self, calls: CallSettings) -> CallSettings:
+    def _add_trust(self, calls: CallSettings) -> CallSettings:
         """Return the call settings, with this handle's trust setting unless they contain their own."""
         return {"trust": self._trust.trusts_all, **calls}
 
-    def _stateful_players(self, file: RunFile) -> dict[str, OwnPlayer]:
+    def _get_stateful_players(self, file: RunFile) -> dict[str, PlayerObject]:
         for role, binding in file.config.models.items():
             given = self._models.get(role)
             player = given.player if isinstance(given, Model) else given
@@ -168,7 +192,7 @@ class Run(RunReader):
                 self._players.setdefault(binding.model, player)
         return self._players
 
-    def _known(self, models: Mapping[str, ModelLike] | None) -> Mapping[str, ModelLike]:
+    def _merge_models(self, models: Mapping[str, ModelLike] | None) -> Mapping[str, ModelLike]:
         """Return the functions and graphs that this handle holds, overridden by those given now."""
         return {**self._models, **(models or {})}
 
@@ -226,10 +250,10 @@ async def aplay(
         StoppedError: If the run was stopped while it was planned; nothing is written.
     """
     if folder is not None:
-        format_ = await asyncio.to_thread(_made_folder, recipe, settings.get("options"), Path(folder))
-    async with new_run(recipe, path, settings, is_played=True) as opened:
+        format_ = await asyncio.to_thread(_check_data_folder, recipe, settings.get("options"), Path(folder))
+    async with open_new_run(recipe, path, settings, is_played=True) as opened:
         ended = await play_pending(opened, is_resumed=False)
-    run = _handle(opened, recipe, ended, trust=True)
+    run = _build_run(opened, recipe, ended, trust=True)
     if folder is not None and ended.is_complete and not ended.failed:
         await asyncio.to_thread(run.export, format_, folder)
     return run
@@ -244,9 +268,9 @@ async def aplan(recipe: RecipeLike, *, path: PathLike, **settings: Unpack[PlaySe
         >>> dialoom.plan("personalens", path="planned.db", options={"limit": 2}).status().pending
         2
     """
-    async with new_run(recipe, path, settings, is_played=False) as opened:
+    async with open_new_run(recipe, path, settings, is_played=False) as opened:
         pass
-    return _handle(opened, recipe, trust=True)
+    return _build_run(opened, recipe, trust=True)
 
 
 async def aresume(
@@ -278,7 +302,7 @@ async def aresume(
         TrustError: If the run refers to code or an address that was not specified on this machine, and `trust` is not
             set.
     """
-    async with reopened(path, recipe, models, calls) as opened:
+    async with reopen_run(path, recipe, models, calls) as opened:
         if retry_failed or trials is not None:
             await ensure_playable(opened)
         if trials is not None:
@@ -286,7 +310,7 @@ async def aresume(
         if retry_failed:
             retry_failures(opened)
         ended = await play_pending(opened, is_resumed=True)
-    return _handle(opened, recipe, ended, trust=calls.get("trust", False))
+    return _build_run(opened, recipe, ended, trust=calls.get("trust", False))
 
 
 async def ajudge(
@@ -330,23 +354,25 @@ async def ajudge(
         RunError: If the recipe cannot judge finished conversations, or the name belongs to other judgements.
         BindingError, CacheError: If a setting is wrong; the message names it.
     """
-    checked(JudgeSettings, settings)
+    validate_settings(JudgeSettings, settings)
     study = None if judges is None else build_transcripts(read_study(Path(judges), is_played=False))
-    calls = part(CallSettings, settings)
-    with reopened_to_judge(path, recipe, calls) as store, taken_study(store, study):
+    calls = select_settings(CallSettings, settings)
+    with open_for_judging(path, recipe, calls) as store, study_transaction(store, study):
         judge, ended = store.recipe, None
-        judging_graph(judge)  # fails early if the recipe has no judges
-        only = drawn_to_judge(store, sample, where)
+        get_judging_graph(judge)  # fails early if the recipe has no judges
+        only = draw_positions(store, sample, where)
         check_columns(store, study, only)
-        bound = bound_judges(judge, model, part(PlayerSettings, settings))
-        sets = set_names(bound, name, repeat)
+        bound = bind_judges(judge, model, select_settings(PlayerSettings, settings))
+        sets = name_judgement_sets(bound, name, repeat)
         await asyncio.to_thread(check_judges, store, judge, bound, calls)
-        tell, _ = watched(calls)
-        report_without_effect(tell, settings, [each.by_role for each in bound])
+        tell, _ = get_listener_and_control(calls)
+        report_ineffective_settings(tell, settings, [each.by_role for each in bound])
         if not store.status().done:
             tell(Notice(f"{path} has no finished scenarios to judge"))
-        for seats, named in sets:
-            ended = together(ended, await judged_anew(store, judge, seats, named, retry_failed, calls, only))
+        for bindings, set_name in sets:
+            ended = add_counts(
+                ended, await judge_scenarios(store, judge, bindings, set_name, retry_failed, calls, only)
+            )
             if not ended.is_complete:
                 break
     return Run(path, recipe=recipe, ended=ended, trust=settings.get("trust", False))
@@ -383,16 +409,16 @@ async def areview(
         RunError: If the name belongs to other judgements.
         BindingError, CacheError: If a setting is wrong; the message names it.
     """
-    checked(JudgeSettings, settings)
-    calls = part(CallSettings, settings)
-    with reopened_to_judge(path, recipe, calls) as store:
-        await asyncio.to_thread(pass_gate, store)
+    validate_settings(JudgeSettings, settings)
+    calls = select_settings(CallSettings, settings)
+    with open_for_judging(path, recipe, calls) as store:
+        await asyncio.to_thread(apply_gate, store)
         ended = None
         if model is not None or settings.get("models"):
             reviewing = Review(store.recipe)
-            bound = bind(WithJudging.of(reviewing).judging_roles(), model, **part(PlayerSettings, settings))
+            bound = bind(WithJudging.of(reviewing).judging_roles(), model, **select_settings(PlayerSettings, settings))
             await asyncio.to_thread(check_judges, store, reviewing, [bound], calls)
-            ended = await judged_anew(store, reviewing, bound, name, retry_failed, calls)
+            ended = await judge_scenarios(store, reviewing, bound, name, retry_failed, calls)
     return Run(path, recipe=recipe, ended=ended, trust=settings.get("trust", False))
 
 
@@ -439,13 +465,13 @@ async def aretry(
         )
     check_lists(scenarios=scenarios)
     is_failed = failed if failed is not None else not scenarios and not unparsed
-    async with reopened(path, recipe, models, calls) as opened:
+    async with reopen_run(path, recipe, models, calls) as opened:
         ended = None
         if unparsed:
-            ended = await judge_unparsed(opened, judging)
+            ended = await rejudge_unparsed(opened, judging)
         if (is_failed or scenarios) and (ended is None or (ended.is_complete and not ended.failed)):
             ended = await play_again(opened, is_failed, scenarios)
-    return _handle(opened, recipe, ended, trust=calls.get("trust", False))
+    return _build_run(opened, recipe, ended, trust=calls.get("trust", False))
 
 
 async def aestimate(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> CostEstimate:
@@ -462,8 +488,8 @@ async def aestimate(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> Cos
     Raises:
         RunError: If stand-ins cannot play the recipe, and in the same cases as `play`.
     """
-    new = await asyncio.to_thread(lambda: resolve(recipe, False, **settings))
-    tell, control = watched(settings)
+    new = await asyncio.to_thread(lambda: resolve_new_run(recipe, False, **settings))
+    tell, control = get_listener_and_control(settings)
     return await estimate_cost(new.recipe, new.config, new.policy.limits, lambda text: tell(Notice(text)), control)
 
 
@@ -545,9 +571,9 @@ async def step(
         >>> asyncio.run(refuse())
         'b1'
     """
-    async with reopened(path, recipe, models, calls, is_stepped=True) as opened:
+    async with reopen_run(path, recipe, models, calls, is_stepped=True) as opened:
         tell, config = opened.tell, opened.store.config
-        players = [named for cast in config.casts for named in cast_references(cast)]
+        players = [reference for cast in config.casts for reference in cast_references(cast)]
         if changed := ", ".join(each.name for each in find_changed_files(players, config.code)):
             tell(
                 Notice(
@@ -577,25 +603,25 @@ retry = blocking("retry", aretry)
 estimate = blocking("estimate", aestimate)
 
 
-def _handle(opened: OpenRun, recipe: RecipeLike | None, ended: Ended | None = None, *, trust: bool = False) -> Run:
+def _build_run(opened: OpenRun, recipe: RecipeLike | None, ended: Ended | None = None, *, trust: bool = False) -> Run:
     """Return the handle of a run after an operation; it holds the players that were passed as objects."""
     objects = opened.policy.objects
     models = {role: objects[each.model] for role, each in opened.models.items() if each.model in objects}
     return Run(opened.store.path, recipe, models=models, ended=ended, trust=trust)
 
 
-def _made_folder(recipe: RecipeLike, options: Mapping[str, Any] | BaseModel | None, folder: Path) -> str:
+def _check_data_folder(recipe: RecipeLike, options: Mapping[str, Any] | BaseModel | None, folder: Path) -> str:
     """Return the name of the folder format in which the recipe, with these options, writes the data that it generates.
 
     Raises:
         RunError: If there is no such recipe, an option is wrong, or the recipe generates no data for a folder.
         OutputError: If the path exists already.
     """
-    _, found = find_recipe(recipe)
-    format_ = WithExports.of(found).folder_format(parse_options(found, options))
+    _, loaded = find_recipe(recipe)
+    format_ = WithExports.of(loaded).folder_format(parse_options(loaded, options))
     if format_ is None:
         raise RunError(
-            f"folder {str(folder)!r}: {found.name} generates no data for a folder; export a format instead",
+            f"folder {str(folder)!r}: {loaded.name} generates no data for a folder; export a format instead",
             setting="folder",
         )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

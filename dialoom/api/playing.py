@@ -18,8 +18,8 @@ from dialoom.runs.control import Ended, Notice, Retrying, Started
 from dialoom.runs.gateway_setup import check_model_access, check_workers, open_gateway
 from dialoom.runs.store import RunStore
 
-from .judges import together
-from .judging import judged_by_panel
+from .judges import add_counts
+from .judging import judge_by_panel
 from .open_run import OpenRun, carry_out, retry_failures
 
 
@@ -36,11 +36,11 @@ async def play_pending(opened: OpenRun, is_resumed: bool, only: Collection[int] 
     opened.tell(Started(store.path, "playing", pending))
     if pending:
         work = store.queue.pending(recipe, only, None if opened.policy.is_alone else WithFacets.of(recipe).length_facet)
-        ended = await carry_out(opened, graph, store.config.models, work, None, is_resumed, _servers(opened))
+        ended = await carry_out(opened, graph, store.config.models, work, None, is_resumed, _list_servers(opened))
     else:  # LiteLLM, which takes seconds to import, is not needed
         ended = Ended(store.path, 0, 0, is_complete=True)
         opened.tell(ended)
-    return await judged_by_panel(opened, await _drawn_again(opened, graph, ended))
+    return await judge_by_panel(opened, await _redraw_repeated_openings(opened, graph, ended))
 
 
 async def ensure_playable(opened: OpenRun) -> None:
@@ -52,7 +52,7 @@ async def ensure_playable(opened: OpenRun) -> None:
     """
     store, policy = opened.store, opened.policy
     await _ensure_callable(opened)
-    check_workers(_servers(opened), store.config.players, policy)
+    check_workers(_list_servers(opened), store.config.players, policy)
 
     def load() -> None:
         with open_gateway(store, policy) as gateway:
@@ -63,11 +63,11 @@ async def ensure_playable(opened: OpenRun) -> None:
 
 async def _ensure_callable(opened: OpenRun) -> None:
     """Check that the MCP servers may be used, and that the models of every role can be called."""
-    opened.store.ensure_trusted(server_references(_servers(opened)))
+    opened.store.ensure_trusted(server_references(_list_servers(opened)))
     await asyncio.to_thread(check_model_access, opened.store.config.players, opened.policy)
 
 
-def _servers(opened: OpenRun) -> Sequence[str]:
+def _list_servers(opened: OpenRun) -> Sequence[str]:
     """Return the MCP servers of a run."""
     recipe = opened.recipe
     return list_mcp_servers(recipe, recipe.options_type.model_validate(opened.store.config.options))
@@ -79,13 +79,13 @@ def _report_lost_memory(opened: OpenRun, only: Collection[int] | None) -> None:
     if not any(can_forget_person(model, opened.policy.objects) for model in stateful):
         return
     continued = opened.store.queue.continued()
-    if found := continued if only is None else continued.intersection(only):
-        opened.store.keep_forgotten(found)
+    if affected := continued if only is None else continued.intersection(only):
+        opened.store.keep_forgotten(affected)
         lost = "a stateful player without snapshots may have lost what it knew of the person's earlier conversations"
-        opened.tell(Notice(f"in {len(found):,} conversations, {lost}"))
+        opened.tell(Notice(f"in {len(affected):,} conversations, {lost}"))
 
 
-async def _drawn_again(opened: OpenRun, graph: Graph, ended: Ended) -> Ended:
+async def _redraw_repeated_openings(opened: OpenRun, graph: Graph, ended: Ended) -> Ended:
     """Play a study's conversations again whose openings nearly repeat the opening of an earlier one of the same task.
 
     This is done only if the study requests it. It begins when no scenario is pending, and each round is one
@@ -97,24 +97,24 @@ async def _drawn_again(opened: OpenRun, graph: Graph, ended: Ended) -> Ended:
         return ended
     variety = recipe.study.variety
     while ended.is_complete and not store.status().pending:
-        again = await asyncio.to_thread(
-            lambda: find_repeated_openings(_openings(store, recipe), variety.redraws, variety.similarity)
+        positions = await asyncio.to_thread(
+            lambda: find_repeated_openings(_iter_openings(store, recipe), variety.redraws, variety.similarity)
         )
-        if not again:
+        if not positions:
             break
         note = (
             "conversations played again, because their openings nearly repeated that of an earlier conversation with "
-            f"the same task: {len(again):,}"
+            f"the same task: {len(positions):,}"
         )
-        store.retries.restart_scenarios(again, note)
+        store.retries.restart_scenarios(positions, note)
         opened.tell(Notice(note))
-        opened.tell(Started(store.path, "playing", len(again)))
+        opened.tell(Started(store.path, "playing", len(positions)))
         work = store.queue.pending(recipe, None, None if opened.policy.is_alone else WithFacets.of(recipe).length_facet)
-        ended = together(ended, await carry_out(opened, graph, store.config.models, work, None, True))
+        ended = add_counts(ended, await carry_out(opened, graph, store.config.models, work, None, True))
     return ended
 
 
-def _openings(store: RunStore, recipe: Simulation) -> Iterator[Opening]:
+def _iter_openings(store: RunStore, recipe: Simulation) -> Iterator[Opening]:
     """Yield the openings of the finished conversations, in the order of the plan."""
     times = store.samples()
     for position, id_, state, _ in store.listing():
@@ -129,20 +129,20 @@ def _openings(store: RunStore, recipe: Simulation) -> Iterator[Opening]:
 async def play_again(opened: OpenRun, is_failed: bool, scenarios: Collection[str | int]) -> Ended:
     """Resume failed scenarios and play the given ones from their beginning; other pending scenarios are not played."""
     store = opened.store
-    anew = {store.resolve(str(name)) for name in scenarios}
+    restarted = {store.resolve(str(name)) for name in scenarios}
     failed = set(store.positions("failed")) if is_failed else set()
     if any(binding.stateful for cast in store.config.casts for binding in cast.values()) and (
-        later := store.queue.later(anew)
+        later := store.queue.later(restarted)
     ):
         note = "later conversations of the same people, played again because a player remembers the earlier ones"
         opened.tell(Notice(f"{note}: {len(later):,}"))
-        anew |= later
-    if anew or failed:
+        restarted |= later
+    if restarted or failed:
         await ensure_playable(opened)
     if is_failed:
         retry_failures(opened)
         failed -= set(store.positions("failed"))
-    store.retries.restart_scenarios(sorted(anew))
-    if anew:
-        opened.tell(Retrying(anew=len(anew)))
-    return await play_pending(opened, is_resumed=True, only=anew | failed)
+    store.retries.restart_scenarios(sorted(restarted))
+    if restarted:
+        opened.tell(Retrying(anew=len(restarted)))
+    return await play_pending(opened, is_resumed=True, only=restarted | failed)

@@ -50,7 +50,7 @@ from dialoom.runs.store import (
     ScenarioQuery,
     Status,
 )
-from dialoom.settings import OwnPlayer, PathLike, check_lists
+from dialoom.settings import PathLike, PlayerObject, check_lists
 
 from .operation_settings import RecipeLike
 
@@ -62,11 +62,11 @@ if TYPE_CHECKING:  # heavy, or an extra
     from dialoom.runs.export import Encoding, Exported, Soundness
     from dialoom.runs.stepping import ReadOnlyStepper
 
-    from .frames import Kind
+    from .frames import FrameKind
 
 
 Result = TypeVar("Result")
-_ALL = ScenarioQuery()
+_DEFAULT_QUERY = ScenarioQuery()
 
 
 class RunReader:
@@ -94,14 +94,14 @@ class RunReader:
     def __init__(self, path: PathLike, recipe: RecipeLike | None = None, *, trust: bool | Trust = False) -> None:
         self._trust = trust if isinstance(trust, Trust) else Trust(trust)
         self.path = Path(path)
-        self._given = None if recipe is None else find_recipe(recipe)[1]
+        self._given_recipe = None if recipe is None else find_recipe(recipe)[1]
         self._file: RunFile | None = None
-        self._players: dict[str, OwnPlayer] = {}
-        with self._opened():
+        self._players: dict[str, PlayerObject] = {}
+        with self._open_file():
             pass
 
     def __enter__(self) -> Self:
-        self._file = self._open()
+        self._file = self._new_file()
         return self
 
     def __exit__(self, _type: object, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -127,14 +127,14 @@ class RunReader:
             config: The requested configuration.
             recipe: The recipe.
         """
-        with self._opened() as file:
-            found = config_diff(file.config, config)
+        with self._open_file() as file:
+            differences = config_diff(file.config, config)
             if config.prompts:
                 stored, requested = file.prompts, WithPrompts.of(recipe).library(config.prompts)
-                found += [
+                differences += [
                     f"prompt {id_}: the text differs" for id_ in requested if stored[id_].hash != requested[id_].hash
                 ]
-            return found
+            return differences
 
     @property
     def recipe(self) -> Recipe:
@@ -151,7 +151,7 @@ class RunReader:
 
         The metrics are in the recipe's order if the recipe is trusted.
         """
-        with self._opened() as file:
+        with self._open_file() as file:
             chosen, recipe = file.judgement_set(judging), None
             with suppress(TrustError):
                 recipe = file.recipe
@@ -159,7 +159,7 @@ class RunReader:
 
     def models(self, judging: str | None = None) -> dict[str, str]:
         """Return the models by role; for judging roles, those of a set of judgements (by default the oldest)."""
-        with self._opened() as file:
+        with self._open_file() as file:
             chosen = file.judgement_set(judging)
             return {**file.config.model_names, **({} if chosen is None else chosen.model_names)}
 
@@ -175,13 +175,13 @@ class RunReader:
 
     def unparsed(self, judging: str | None = None) -> int:
         """Return the number of unparsed judgements of a set (by default the oldest); of a panel, of all its judges."""
-        with self._opened() as file:
+        with self._open_file() as file:
             chosen = file.judgement_set(judging)
             return 0 if chosen is None else file.unparsed(chosen.name)
 
     def unjudged(self, judging: str | None = None) -> int:
         """Return the number of finished scenarios that a set (by default the oldest) lacks; a panel, of any judge."""
-        with self._opened() as file:
+        with self._open_file() as file:
             chosen = file.judgement_set(judging)
             return 0 if chosen is None else len(file.unjudged(chosen))
 
@@ -199,7 +199,7 @@ class RunReader:
 
     def scenarios(
         self,
-        query: ScenarioQuery = _ALL,
+        query: ScenarioQuery = _DEFAULT_QUERY,
         *,
         where: str | None = None,
         search: str | None = None,
@@ -253,7 +253,7 @@ class RunReader:
             RunError: If an expression is wrong.
             StoreError: If there is no such set.
         """
-        with self._opened() as file:
+        with self._open_file() as file:
             yield from iter_scenarios(file, judging, where, sort, is_descending)
 
     def search(self, words: str, on_progress: Callable[[str, int, int], None] | None = None) -> dict[int, str]:
@@ -266,7 +266,12 @@ class RunReader:
         return self._read(lambda file: search_messages(file, words, on_progress or ignore_progress))
 
     def neighbours(
-        self, scenario: str | int, query: ScenarioQuery = _ALL, *, where: str | None = None, search: str | None = None
+        self,
+        scenario: str | int,
+        query: ScenarioQuery = _DEFAULT_QUERY,
+        *,
+        where: str | None = None,
+        search: str | None = None,
     ) -> Neighbours | None:
         """Return a scenario's neighbours in the list that `scenarios` returns; `None` if the list does not contain it.
 
@@ -302,7 +307,7 @@ class RunReader:
             StoreError: If there is no such set.
             RunError: If the expression is wrong.
         """
-        with self._opened() as file:
+        with self._open_file() as file:
             yield from select_episodes(file, judging, where)
 
     def episode(self, scenario: str | int, judging: str | None = None) -> RecordedEpisode | None:
@@ -319,7 +324,7 @@ class RunReader:
 
     def so_far(self, scenario: str | int, judging: str | None = None) -> RecordedEpisode:
         """Return a result as `episode` does or, for a pending scenario, its state so far (with an empty `ended_by`)."""
-        with self._opened() as file:
+        with self._open_file() as file:
             position = file.resolve(str(scenario))
             return file.episode(position, judging) or file.so_far(position)
 
@@ -339,7 +344,7 @@ class RunReader:
         """Return a scenario's row of the `dialogues` export with its `state`, finished or not; see `episode`."""
         from dialoom.runs.export import dialogue, models_of, prompt_hashes
 
-        with self._opened() as file:
+        with self._open_file() as file:
             position = file.resolve(str(scenario))
             episode = file.episode(position, judging) or file.so_far(position)
             chosen = file.judgement_set(judging)
@@ -353,12 +358,12 @@ class RunReader:
         Each call has the columns of the ledger, `faults` (found by the gate in its reply) and `rejected` (whether the
         reply was requested again because of a fault).
         """
-        with self._opened() as file:
+        with self._open_file() as file:
             position = file.resolve(str(scenario))
             calls, episode = file.calls_of(position), file.episode(position) or file.so_far(position)
-            found = find_faulty_calls(file, position, calls, episode.outcome)
+            faulty = find_faulty_calls(file, position, calls, episode.outcome)
         return [
-            {**call, "rejected": call["call"] in found.rejected, "faults": found.faults.get(call["call"], [])}
+            {**call, "rejected": call["call"] in faulty.rejected, "faults": faulty.faults.get(call["call"], [])}
             for call in calls
         ]
 
@@ -399,7 +404,7 @@ class RunReader:
         from dialoom.runs.agreement import LabelFile, default_labels_path
 
         labels = LabelFile(default_labels_path(self.path) if path is None else Path(path))
-        with self._opened() as file:
+        with self._open_file() as file:
             labels.put(file, file.resolve(str(scenario)), item, annotator, str(label))
 
     def labels(self, annotator: str, *, path: PathLike | None = None) -> dict[str, str]:
@@ -452,7 +457,7 @@ class RunReader:
         """
         from dialoom.runs.agreement import count_labels, default_labels_path
 
-        with self._opened() as file:
+        with self._open_file() as file:
             labels = default_labels_path(self.path) if path is None else Path(path)
             return count_labels(file, labels, annotator, metrics, judging)
 
@@ -620,14 +625,14 @@ class RunReader:
             StoreError: If there is no such set.
         """
         check_lists(metrics=metrics)
-        with ExitStack() as opened:
-            file, other = opened.enter_context(self._opened()), None
+        with ExitStack() as stack:
+            file, other = stack.enter_context(self._open_file()), None
             if isinstance(not_worse_than, RunReader):
-                other = opened.enter_context(not_worse_than._opened())
+                other = stack.enter_context(not_worse_than._open_file())
             elif not_worse_than is not None:
-                other = opened.enter_context(RunReader(not_worse_than, trust=self._trust)._opened())
+                other = stack.enter_context(RunReader(not_worse_than, trust=self._trust)._open_file())
             for each in filter(None, (file, other)):
-                opened.enter_context(each.snapshot())
+                stack.enter_context(each.snapshot())
             arguments = metrics, judging, where, is_confident, allow, allow_different_users
             return check_requirements(file, requirements, other, *arguments)
 
@@ -657,7 +662,7 @@ class RunReader:
         """
         from dialoom.runs.describe import describe_run
 
-        with self._opened() as file:
+        with self._open_file() as file:
             return describe_run(
                 file, against, where=where, trust=self._trust, embedder=embedder, alike=alike, like=like
             )
@@ -717,7 +722,7 @@ class RunReader:
         request = ExportRequest(
             format, judging, encoding, test_share, options or {}, where, include, license, only, without
         )
-        with self._opened() as file, file.snapshot():
+        with self._open_file() as file, file.snapshot():
             if str(path).endswith(("/", os.sep)) and not request.makes_folder(file.recipe):
                 example = f"{Path(str(path))}.{encoding}"
                 raise RunError(
@@ -731,7 +736,7 @@ class RunReader:
 
     def frame(
         self,
-        kind: Kind = "episodes",
+        kind: FrameKind = "episodes",
         judging: str | None = None,
         *,
         where: str | None = None,
@@ -753,9 +758,11 @@ class RunReader:
             RunError: If pandas is not installed, or there is no such kind.
             StoreError: If there is no such set.
         """
-        from .frames import frame
+        from .frames import build_frame
 
-        return self._read(lambda file: frame(file, kind, judging, where, None if labels is None else Path(labels)))
+        return self._read(
+            lambda file: build_frame(file, kind, judging, where, None if labels is None else Path(labels))
+        )
 
     def dataset(
         self,
@@ -776,10 +783,10 @@ class RunReader:
         Raises:
             RunError: If datasets is not installed, or the format's rows have different columns.
         """
-        from .frames import dataset
+        from .frames import build_dataset
 
         return self._read(
-            lambda file: dataset(file, format, judging, test_share, options or {}, where, include, only, without)
+            lambda file: build_dataset(file, format, judging, test_share, options or {}, where, include, only, without)
         )
 
     @asynccontextmanager
@@ -800,42 +807,42 @@ class RunReader:
         """
         from dialoom.runs.stepping import ReadOnlyStepper
 
-        own: Exception | None = None
-        with self._opened() as file:
+        caller_error: Exception | None = None
+        with self._open_file() as file:
             async with ReadOnlyStepper.open(
-                file, scenario, branch=branch, checkpoint=checkpoint, players=self._stateful_players(file)
-            ) as looking:
+                file, scenario, branch=branch, checkpoint=checkpoint, players=self._get_stateful_players(file)
+            ) as stepper:
                 try:
-                    yield looking
+                    yield stepper
                 except Exception as error:
-                    if _is_of_dialoom(error):
+                    if _is_raised_by_dialoom(error):
                         raise
-                    own = error  # raised by the caller's code, not by reading the file
-        if own is not None:
-            raise own
+                    caller_error = error  # raised by the caller's code, not by reading the file
+        if caller_error is not None:
+            raise caller_error
 
-    def _stateful_players(self, file: RunFile) -> dict[str, OwnPlayer]:  # noqa: ARG002
+    def _get_stateful_players(self, file: RunFile) -> dict[str, PlayerObject]:  # noqa: ARG002
         """Return the stateful players that this handle has loaded, by model."""
         return self._players
 
-    def _open(self) -> RunFile:
-        return RunFile(self.path, recipe=self._given, trust=self._trust)
+    def _new_file(self) -> RunFile:
+        return RunFile(self.path, recipe=self._given_recipe, trust=self._trust)
 
     def _read(self, read: Callable[[RunFile], Result]) -> Result:
-        with self._opened() as file, file.snapshot():
+        with self._open_file() as file, file.snapshot():
             return read(file)
 
     @contextmanager
-    def _opened(self) -> Iterator[RunFile]:
+    def _open_file(self) -> Iterator[RunFile]:
         """Open the file for one read, unless it is open already."""
         if self._file is not None:
             yield self._file
             return
-        with self._open() as file:
+        with self._new_file() as file:
             yield file
 
 
-def _is_of_dialoom(error: Exception) -> bool:
+def _is_raised_by_dialoom(error: Exception) -> bool:
     """Return whether an exception raised in a caller's block passed through a function of dialoom."""
     within = list(traceback.walk_tb(error.__traceback__))[1:]  # the first frame is the one with the caller's block
     return any(str(frame.f_globals.get("__name__")).startswith("dialoom.") for frame, _ in within)
@@ -915,16 +922,16 @@ def report(
         StoreError: If a run has no such set.
     """
     check_lists(tables=tables)
-    named = [
+    given_runs = [
         each for given in runs for each in ([given] if isinstance(given, RunReader | str | os.PathLike) else given)
     ]
-    if not named:
+    if not given_runs:
         raise RunError("runs: give at least one run", setting="runs")
-    with ExitStack() as opened:
-        handles = [run if isinstance(run, RunReader) else RunReader(run, trust=trust) for run in named]
-        files = [opened.enter_context(handle._opened()) for handle in handles]
+    with ExitStack() as stack:
+        handles = [run if isinstance(run, RunReader) else RunReader(run, trust=trust) for run in given_runs]
+        files = [stack.enter_context(handle._open_file()) for handle in handles]
         for file in files:
-            opened.enter_context(file.snapshot())
+            stack.enter_context(file.snapshot())
         if on_progress is not None:
             counter = itertools.count(1)
             for file in files:
@@ -935,6 +942,6 @@ def report(
             from dialoom.runs.agreement import calibration_tables
 
             given = [] if labels is True else [labels] if isinstance(labels, str | os.PathLike) else labels
-            beside = [Path(each) for each in given]
-            calibrated = calibration_tables(files, beside, judging, where, (), allow_different_users)
+            label_paths = [Path(each) for each in given]
+            calibrated = calibration_tables(files, label_paths, judging, where, (), allow_different_users)
         return Report.of(files, judging, tables, where, calibrated, allow_different_users)

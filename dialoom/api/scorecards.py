@@ -36,17 +36,16 @@ from dialoom.runs.scorecard import (
 )
 from dialoom.runs.scorecard.card import check_contrasts
 from dialoom.runs.store import RunFile
-from dialoom.settings import Budget, ModelLike, PathLike, PlayerSettings, checked
-from dialoom.settings import part as part_of
+from dialoom.settings import Budget, ModelLike, PathLike, PlayerSettings, select_settings, validate_settings
 
 from .blocking import blocking
-from .open_run import watched
-from .operation_settings import CallSettings, JudgeSettings, NewRun, PlaySettings, resolve
+from .open_run import get_listener_and_control
+from .operation_settings import CallSettings, JudgeSettings, NewRun, PlaySettings, resolve_new_run
 from .operations import aplan, aresume
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _SuiteRun:
     """One system, played by one assistant.
 
     Attributes:
@@ -102,22 +101,26 @@ async def ascorecard(
         DialoomError: In the same cases as `play`.
     """
     folder = Path(path)
-    tell, control = watched(settings)
+    tell, control = get_listener_and_control(settings)
     chosen = await asyncio.to_thread(read_suite, os.fspath(suite))
     if size not in ("quick", "full"):
         raise RunError(f"size must be quick or full, got {size!r}", setting="size")
-    parts = await asyncio.to_thread(lambda: _parts(chosen, size, folder, model, settings))
-    _report_stand_ins(parts, tell)
-    await _planned(parts, folder, chosen, size, tell)
-    calls = part_of(CallSettings, checked(JudgeSettings, settings))
+    suite_runs = await asyncio.to_thread(lambda: _resolve_suite_runs(chosen, size, folder, model, settings))
+    _report_stand_ins(suite_runs, tell)
+    await _plan_runs(suite_runs, folder, chosen, size, tell)
+    calls = select_settings(CallSettings, validate_settings(JudgeSettings, settings))
     calls["control"], calls["trust"] = control, True  # the runs' settings were already compared with the given ones
-    whole = calls["budget"]
-    for number, part in enumerate(parts, start=1):
-        if control.is_draining or not _is_left(part.path, retry_failed):
+    total_budget = calls["budget"]
+    for number, suite_run in enumerate(suite_runs, start=1):
+        if control.is_draining or not _is_unfinished(suite_run.path, retry_failed):
             continue
-        tell(Notice(f"{number} of {len(parts)}: {part.system.label}, {part.label}"))
-        calls["budget"] = _left_of(cast("Budget | None", whole), [each.path for each in parts if each is not part])
-        run = await aresume(part.path, models=_objects(part.new), retry_failed=retry_failed, **calls)
+        tell(Notice(f"{number} of {len(suite_runs)}: {suite_run.system.label}, {suite_run.label}"))
+        calls["budget"] = _compute_remaining_budget(
+            cast("Budget | None", total_budget), [each.path for each in suite_runs if each is not suite_run]
+        )
+        run = await aresume(
+            suite_run.path, models=_get_player_objects(suite_run.new), retry_failed=retry_failed, **calls
+        )
         if run.ended is None or not run.ended.is_complete:
             break
     card = await asyncio.to_thread(lambda: Scorecard.of([folder], Trust(True)))
@@ -146,7 +149,9 @@ def open_scorecard(*folders: PathLike, allow_different_users: bool = False, trus
     return Scorecard.of([Path(folder) for folder in folders], Trust(trust), allow_different_users)
 
 
-def _parts(suite: Suite, size: Size, folder: Path, model: ModelLike | None, settings: JudgeSettings) -> list[_Part]:
+def _resolve_suite_runs(
+    suite: Suite, size: Size, folder: Path, model: ModelLike | None, settings: JudgeSettings
+) -> list[_SuiteRun]:
     """Return a part for each system and assistant, with resolved and checked settings; nothing is written.
 
     Raises:
@@ -154,41 +159,41 @@ def _parts(suite: Suite, size: Size, folder: Path, model: ModelLike | None, sett
     """
     recipes = []
     for system in suite.systems:
-        with _with_system(suite, system, settings):
+        with _name_system_in_errors(suite, system, settings):
             recipe = load_recipe(system.recipe)
             if WithRoles.of(recipe).evaluated is None:
                 raise RunError(f"recipe {recipe.name!r} has no role under evaluation")
             check_contrasts(WithJudging.of(recipe).metrics, system.contrasts)
             recipes.append(recipe)
-    role = _evaluated(suite, recipes)
+    role = _get_evaluated_role(suite, recipes)
     known = list(dict.fromkeys(role for recipe in recipes for role in recipe.roles))
-    _check_roles(known, part_of(PlayerSettings, settings))
+    _check_roles(known, select_settings(PlayerSettings, settings))
     try:
         _check_roles(known, suite.players())
     except RunError as error:
         raise RunError(f"suite {suite.suite!r}: {error.message}", setting="suite") from error
-    named = (settings.get("models") or {}).get(role, DEFAULT_MODEL if model is None else model)
-    parts = []
-    for assistant in named if isinstance(named, list | tuple) else [named]:
+    players = (settings.get("models") or {}).get(role, DEFAULT_MODEL if model is None else model)
+    suite_runs = []
+    for assistant in players if isinstance(players, list | tuple) else [players]:
         for system, recipe in zip(suite.systems, recipes, strict=True):
-            with _with_system(suite, system, settings):
-                merged = _settings(suite, system, recipe, size, model, settings)
+            with _name_system_in_errors(suite, system, settings):
+                merged = _merge_settings(suite, system, recipe, size, model, settings)
                 merged["models"] = {**(merged["models"] or {}), role: assistant}
-                new = resolve(system.recipe, True, **merged)
+                new = resolve_new_run(system.recipe, True, **merged)
             label = new.config.models[role].model
             path = folder / make_file_name(f"{system.label}--{label}.db".replace("/", "-").replace(":", "-"))
-            parts.append(_Part(system, label, path, new, merged))
-    assistants = parts[:: len(suite.systems)]
-    files = [part.path for part in assistants]  # names may differ only in characters that file names cannot have
-    if twice := [part.label for part in assistants if files.count(part.path) > 1]:
-        name = twice[0].removeprefix(OBJECT_PREFIX)
-        advice = f"; give each a different name: dialoom.Model({name}, name=...)" if name != twice[0] else ""
-        raise RunError(f"models: two assistants are named {twice[0]}{advice}", setting="models")
-    return parts
+            suite_runs.append(_SuiteRun(system, label, path, new, merged))
+    assistants = suite_runs[:: len(suite.systems)]
+    files = [each.path for each in assistants]  # names may differ only in characters that file names cannot have
+    if duplicates := [each.label for each in assistants if files.count(each.path) > 1]:
+        name = duplicates[0].removeprefix(OBJECT_PREFIX)
+        advice = f"; give each a different name: dialoom.Model({name}, name=...)" if name != duplicates[0] else ""
+        raise RunError(f"models: two assistants are named {duplicates[0]}{advice}", setting="models")
+    return suite_runs
 
 
 @contextlib.contextmanager
-def _with_system(suite: Suite, system: SuiteSystem, settings: JudgeSettings) -> Iterator[None]:
+def _name_system_in_errors(suite: Suite, system: SuiteSystem, settings: JudgeSettings) -> Iterator[None]:
     """Add the system's name to an error in the suite's settings, but not to an error in the caller's settings."""
     try:
         yield
@@ -199,7 +204,7 @@ def _with_system(suite: Suite, system: SuiteSystem, settings: JudgeSettings) -> 
         raise RunError(message, setting="suite", advice=error.advice) from error
 
 
-def _evaluated(suite: Suite, recipes: Sequence[Recipe]) -> str:
+def _get_evaluated_role(suite: Suite, recipes: Sequence[Recipe]) -> str:
     """Return the role under evaluation, which must be the same in all systems."""
     roles = {
         system.label: str(WithRoles.of(recipe).evaluated) for system, recipe in zip(suite.systems, recipes, strict=True)
@@ -224,36 +229,36 @@ def _check_roles(known: Collection[str], players: Mapping[str, Any]) -> None:
                 raise RunError(f"{name}: unknown role {role!r}; the roles are {', '.join(known)}", setting=name)
 
 
-def _settings(
+def _merge_settings(
     suite: Suite, system: SuiteSystem, recipe: Recipe, size: Size, model: ModelLike | None, given: JudgeSettings
 ) -> PlaySettings:
     """Return the settings of a system's run: the suite's, overridden by the system's, overridden by the caller's."""
-    sized = system.sized(size)
-    roles = WithRoles.of(recipe).roles_used(parse_options(recipe, sized.options))
+    sized_system = system.sized(size)
+    roles = WithRoles.of(recipe).roles_used(parse_options(recipe, sized_system.options))
     _check_roles(recipe.roles, system.players())
     players: dict[str, Any] = {}
     for name in PlayerSettings.__annotations__:
-        now: Any = given.get(name)
-        if isinstance(now, list | tuple):  # roles, e.g. of stateful players
-            players[name] = now
+        caller_value: Any = given.get(name)
+        if isinstance(caller_value, list | tuple):  # roles, e.g. of stateful players
+            players[name] = caller_value
             continue
-        now = now if isinstance(now, Mapping) or now is None else {"": now}
-        merged = {**suite.players().get(name, {}), **system.players().get(name, {}), **(now or {})}
+        caller_value = caller_value if isinstance(caller_value, Mapping) or caller_value is None else {"": caller_value}
+        merged = {**suite.players().get(name, {}), **system.players().get(name, {}), **(caller_value or {})}
         players[name] = {role: value for role, value in merged.items() if not role or role in roles} or None
     values: dict[str, Any] = {
         **players,
-        **part_of(CallSettings, given),
+        **select_settings(CallSettings, given),
         "model": model,
-        "options": sized.options,
+        "options": sized_system.options,
         "seed": suite.seed if system.seed is None else system.seed,
-        "sample": sized.sample,
+        "sample": sized_system.sample,
         "on_user_fault": system.on_user_fault,
     }
     return cast(PlaySettings, values)
 
 
-async def _planned(
-    parts: Sequence[_Part], folder: Path, suite: Suite, size: Size, tell: Callable[[Event], None]
+async def _plan_runs(
+    suite_runs: Sequence[_SuiteRun], folder: Path, suite: Suite, size: Size, tell: Callable[[Event], None]
 ) -> None:
     """Plan every run that does not exist yet, so that a missing source is reported before anything is sent.
 
@@ -261,7 +266,7 @@ async def _planned(
         RunError: If the folder belongs to another scorecard, or a run in it has other settings; the folder is not
             changed.
     """
-    assistants = nest_triples((part.label, part.system.label, part.path.name) for part in parts)
+    assistants = nest_triples((each.label, each.system.label, each.path.name) for each in suite_runs)
     now = tuple(AssistantRuns(label=label, runs=runs) for label, runs in assistants.items())
     new = CardRecord(suite=suite, size=size, assistants=now)
     existing = await asyncio.to_thread(read_record, folder)
@@ -270,10 +275,10 @@ async def _planned(
             f"path {folder} contains a scorecard of {existing.summary()}, not of {new.summary()}; give another folder",
             setting="path",
         )
-    for part in parts:
-        await asyncio.to_thread(_check_same, part)
+    for suite_run in suite_runs:
+        await asyncio.to_thread(_check_existing_run, suite_run)
     make_folder(folder)
-    made: list[Path] = []
+    created: list[Path] = []
     reported: set[str] = set()
 
     def emit_once(event: Event) -> None:
@@ -283,79 +288,83 @@ async def _planned(
             tell(event)
 
     try:
-        for part in parts:
-            if not part.path.exists():
-                with _with_system(suite, part.system, part.settings):
-                    quiet: PlaySettings = {**part.settings, "on_event": emit_once}
-                    await aplan(part.system.recipe, path=part.path, **quiet)
-                made.append(part.path)
-            await asyncio.to_thread(_check_expressions, suite, part)
+        for suite_run in suite_runs:
+            if not suite_run.path.exists():
+                with _name_system_in_errors(suite, suite_run.system, suite_run.settings):
+                    quiet: PlaySettings = {**suite_run.settings, "on_event": emit_once}
+                    await aplan(suite_run.system.recipe, path=suite_run.path, **quiet)
+                created.append(suite_run.path)
+            await asyncio.to_thread(_check_expressions, suite, suite_run)
         await asyncio.to_thread(write_record, folder, new if existing is None else existing.with_also(now))
     except BaseException:
-        for path in made:
+        for path in created:
             path.unlink(missing_ok=True)
         raise
 
 
-def _check_same(part: _Part) -> None:
+def _check_existing_run(suite_run: _SuiteRun) -> None:
     """Check that an existing run was made with the same settings.
 
     Raises:
         RunError: If its settings differ.
     """
-    if not part.path.exists():
+    if not suite_run.path.exists():
         return
-    with RunFile(part.path, recipe=part.new.recipe) as run:
-        if differing := config_diff(run.config, part.new.config):
+    with RunFile(suite_run.path, recipe=suite_run.new.recipe) as run:
+        if differing := config_diff(run.config, suite_run.new.config):
             differences = "; ".join(differing)
             raise RunError(
-                f"path {part.path} was played with other settings ({differences}); give another folder", setting="path"
+                f"path {suite_run.path} was played with other settings ({differences}); give another folder",
+                setting="path",
             )
 
 
-def _check_expressions(suite: Suite, part: _Part) -> None:
+def _check_expressions(suite: Suite, suite_run: _SuiteRun) -> None:
     """Check the suite's expressions against the planned scenarios.
 
     Raises:
         RunError: If an expression is wrong.
     """
-    with RunFile(part.path, recipe=part.new.recipe) as run, _with_system(suite, part.system, part.settings):
-        for contrast in part.system.contrasts:
+    with (
+        RunFile(suite_run.path, recipe=suite_run.new.recipe) as run,
+        _name_system_in_errors(suite, suite_run.system, suite_run.settings),
+    ):
+        for contrast in suite_run.system.contrasts:
             if contrast.where is not None:
                 Where.parse(contrast.where, run)
 
 
-def _report_stand_ins(parts: Sequence[_Part], tell: Callable[[Event], None]) -> None:
+def _report_stand_ins(suite_runs: Sequence[_SuiteRun], tell: Callable[[Event], None]) -> None:
     """Report, before any paid call, the roles that a stand-in plays because no model was given."""
-    casts = [cast for part in parts for cast in part.new.config.players]
+    casts = [cast for each in suite_runs for cast in each.new.config.players]
     models = [(role, each.model) for cast in casts for role, each in cast.items()]
     for stand_in in DEFAULT_MODELS:
         if roles := list(dict.fromkeys(role for role, model in models if model == stand_in)):
             tell(Notice(f"{', '.join(roles)}: played by {stand_in}, a scripted stand-in"))
 
 
-def _is_left(path: Path, retry_failed: bool) -> bool:
+def _is_unfinished(path: Path, retry_failed: bool) -> bool:
     """Return whether a run has unfinished work."""
     with RunFile(path) as run:
         status = run.status()
         return bool(status.pending or run.config.panel or (retry_failed and status.failed))
 
 
-def _left_of(budget: Budget | None, others: Collection[Path]) -> Budget | None:
+def _compute_remaining_budget(budget: Budget | None, others: Collection[Path]) -> Budget | None:
     """Return the budget of one run: the common budget minus the usage of the other runs."""
     if budget is None:
         return None
     bounds = budget.model_dump(include=budget.model_fields_set)
     for path in others:
         with RunFile(path) as run:
-            taken = run.spend(RunLimits.of(run).stated_prices)
-        for name, used in (("max_calls", taken.calls), ("max_tokens", taken.tokens), ("max_cost", taken.cost)):
+            spend = run.spend(RunLimits.of(run).stated_prices)
+        for name, used in (("max_calls", spend.calls), ("max_tokens", spend.tokens), ("max_cost", spend.cost)):
             if bounds.get(name) is not None:
                 bounds[name] = max(0, bounds[name] - used)
     return Budget(**bounds)
 
 
-def _objects(new: NewRun) -> dict[str, ModelLike]:
+def _get_player_objects(new: NewRun) -> dict[str, ModelLike]:
     """Return the functions and graphs that play roles, by role, which are needed to resume a run."""
     objects = new.bindings.objects
     return {role: objects[each.model] for role, each in new.bindings.by_role.items() if each.model in objects}

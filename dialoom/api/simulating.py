@@ -22,10 +22,10 @@ from dialoom.roles.players import get_player_name, is_async
 from dialoom.runs.configuration.config import config_diff
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
-from dialoom.settings import FLAG, ModelLike, PathLike, Players, check_lists, requirement_text
+from dialoom.settings import FLAG_FAULTS, ModelLike, PathLike, Players, check_lists, describe_requirement
 
 from .blocking import blocking
-from .operation_settings import CallSettings, PlaySettings, resolve
+from .operation_settings import CallSettings, PlaySettings, resolve_new_run
 from .operations import Run, aplay, aresume
 
 
@@ -53,7 +53,7 @@ async def asimulate(
     in_sequence: bool = False,
     trials: int = 1,
     seed: int = 0,
-    on_user_fault: str = FLAG,
+    on_user_fault: str = FLAG_FAULTS,
     **calls: Unpack[CallSettings],
 ) -> Run:
     """Let simulated users talk to an assistant, score the conversations, and store every step.
@@ -118,37 +118,39 @@ async def asimulate(
     check_lists(judges=judges, checks=checks, ends=ends, roles=roles, tools=tools, mcp=mcp)
     dialogue = {"max_turns": max_turns, "opens": opens, "ends": ends, "in_sequence": in_sequence}
     combination = {} if per_person is None else {"per_person": per_person}
-    acting: dict[str, Callable[..., Any]] = {get_player_name(each): each for each in tools}
-    begins: Any = environment
-    if not (begins is None or callable(begins) or isinstance(begins, str | os.PathLike)):
+    tool_functions: dict[str, Callable[..., Any]] = {get_player_name(each): each for each in tools}
+    given_environment: Any = environment
+    if not (
+        given_environment is None or callable(given_environment) or isinstance(given_environment, str | os.PathLike)
+    ):
         form = "a class or function that creates it, or a file"
-        raise RunError(f"environment must be {form}, got {begins!r:.60}", setting="environment")
+        raise RunError(f"environment must be {form}, got {given_environment!r:.60}", setting="environment")
     if callable(environment):
-        acting[get_player_name(environment)] = environment
-    world = (
+        tool_functions[get_player_name(environment)] = environment
+    environment_name = (
         get_player_name(environment) if callable(environment) else "" if environment is None else os.fspath(environment)
     )
     agent = {
         "system": system,
-        "environment": world,
+        "environment": environment_name,
         "tools": [get_player_name(each) for each in tools],
         "mcp": list(mcp),
     }
-    parts = {"dialogue": dialogue, "user": {"brief": brief, "rules": rules}, "assistant": agent}
-    recipe = _recipe(people, tasks, combination, judges, checks, {**parts, "role": roles}, acting)
-    _check_workers(recipe, checks, [*ends, *acting.values()], calls)
+    tables = {"dialogue": dialogue, "user": {"brief": brief, "rules": rules}, "assistant": agent}
+    recipe = _build_recipe(people, tasks, combination, judges, checks, {**tables, "role": roles}, tool_functions)
+    _reject_lambdas(recipe, checks, [*ends, *tool_functions.values()], calls)
     cast = {"user": user, "assistant": assistant, "judge": judge if judges else None}
     models: dict[str, Players] = {role: player for role, player in cast.items() if player is not None}
-    made: Any = {"models": models, "seed": seed, "on_user_fault": on_user_fault}
+    settings: Any = {"models": models, "seed": seed, "on_user_fault": on_user_fault}
     if Path(path).exists():
-        await asyncio.to_thread(_check_same, Path(path), recipe, made)
+        await asyncio.to_thread(_check_existing_run, Path(path), recipe, settings)
         players = {role: each[0] if isinstance(each, list | tuple) else each for role, each in models.items()}
         return await aresume(path, recipe=recipe, models=players, trials=trials, **calls)
-    return await aplay(recipe, path=path, trials=trials, **made, **calls)
+    return await aplay(recipe, path=path, trials=trials, **settings, **calls)
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _Rows:
     """The rows of people or tasks, given as Python values or as the path of a file.
 
     Attributes:
@@ -162,23 +164,23 @@ class _Given:
     content: str
 
     @classmethod
-    def of(cls, given: Any, table: str, text: str) -> _Given:
+    def of(cls, values: Any, table: str, text: str) -> _Rows:
         """Return the rows of an argument of `simulate`."""
-        if isinstance(given, os.PathLike):
-            return cls(None, {"file": os.fspath(given)}, "")
-        rows = convert_rows(given, table)
-        plain = (normalize_row(row, text, table, number) for number, row in enumerate(rows, start=1))
-        return cls(rows, {}, hash_rows(plain))
+        if isinstance(values, os.PathLike):
+            return cls(None, {"file": os.fspath(values)}, "")
+        rows = convert_rows(values, table)
+        normalized = (normalize_row(row, text, table, number) for number, row in enumerate(rows, start=1))
+        return cls(rows, {}, hash_rows(normalized))
 
 
-def _recipe(
+def _build_recipe(
     people: Any,
     tasks: Any,
     combination: Mapping[str, Any],
     judges: Sequence[Judge],
     checks: Sequence[Check | Callable[..., Any]],
-    parts: Mapping[str, Any],
-    acting: Mapping[str, Callable[..., Any]],
+    tables: Mapping[str, Any],
+    tool_functions: Mapping[str, Callable[..., Any]],
 ) -> Simulation:
     """Return the recipe that the arguments of `simulate` define."""
     for judge in judges:
@@ -187,37 +189,41 @@ def _recipe(
     for check in checks:
         if not isinstance(check, Check) and not callable(check):
             raise RunError(f"checks must be functions or dialoom.Check objects, got {check!r:.60}", setting="checks")
-    persons = _Given.of(people, "people", "description")
-    errands = None if tasks is None else _Given.of(tasks, "tasks", "goal")
-    made = [_check(each, number) for number, each in enumerate(checks, start=1)]
-    ends = [{"python": get_player_name(end)} if callable(end) else end for end in parts["dialogue"]["ends"]]
-    scoring: list[tuple[str, Callable[..., Any]]] = [(each.metric, each.function) for each in made]
-    ending = [(get_player_name(end), end) for end in parts["dialogue"]["ends"] if callable(end)]
-    for setting, called in (("checks", scoring), ("ends", ending)):
-        if waiting := [name for name, function in called if is_async(function)]:
-            raise RunError(f"{setting}: {waiting[0]} is async; it must be a plain function", setting=setting)
+    people_rows = _Rows.of(people, "people", "description")
+    task_rows = None if tasks is None else _Rows.of(tasks, "tasks", "goal")
+    built_checks = [_build_check(each, number) for number, each in enumerate(checks, start=1)]
+    ends = [{"python": get_player_name(end)} if callable(end) else end for end in tables["dialogue"]["ends"]]
+    scoring: list[tuple[str, Callable[..., Any]]] = [(each.metric, each.function) for each in built_checks]
+    ending = [(get_player_name(end), end) for end in tables["dialogue"]["ends"] if callable(end)]
+    for setting, named_functions in (("checks", scoring), ("ends", ending)):
+        if async_names := [name for name, function in named_functions if is_async(function)]:
+            raise RunError(f"{setting}: {async_names[0]} is async; it must be a plain function", setting=setting)
     functions: dict[str, Callable[..., Any]] = {}
-    for name, function in (*acting.items(), *scoring, *ending):
+    for name, function in (*tool_functions.items(), *scoring, *ending):
         if functions.setdefault(name, function) is not function:
             raise RunError(
                 f"tools, checks, ends: two functions have the name {name!r}; give each check, and each function (not a "
                 "lambda), a name of its own",
                 setting="checks",
             )
-    of_judges = group_pairs((f"the judge of {judge.metric}", found) for judge in judges if (found := _table(judge)[1]))
-    codes = {name: fingerprint(function) for name, function in functions.items()}
-    begins = parts["assistant"]["environment"] not in ("", *acting)
+    judge_texts = group_pairs(
+        (f"the judge of {judge.metric}", found) for judge in judges if (found := _split_judge_fields(judge)[1])
+    )
+    code_hashes = {name: fingerprint(function) for name, function in functions.items()}
+    has_environment_file = tables["assistant"]["environment"] not in ("", *tool_functions)
     values = {
-        **parts,
+        **tables,
         "name": "simulation",
-        "people": persons.source,
-        "tasks": None if errands is None else {**errands.source, **combination},
-        "dialogue": {**parts["dialogue"], "ends": ends},
-        "judge": [_table(judge)[0] for judge in judges],
-        "check": [{name: getattr(each, name) for name in _CHECKED} for each in made],
-        "folder": str(Path.cwd()) if any(each and each.source for each in (persons, errands)) or begins else "",
-        "content": persons.content + ("" if errands is None else errands.content),
-        "given": codes | {name: hash_rows(found) for name, found in of_judges.items()},
+        "people": people_rows.source,
+        "tasks": None if task_rows is None else {**task_rows.source, **combination},
+        "dialogue": {**tables["dialogue"], "ends": ends},
+        "judge": [_split_judge_fields(judge)[0] for judge in judges],
+        "check": [{name: getattr(each, name) for name in _CHECK_FIELDS} for each in built_checks],
+        "folder": str(Path.cwd())
+        if any(each and each.source for each in (people_rows, task_rows)) or has_environment_file
+        else "",
+        "content": people_rows.content + ("" if task_rows is None else task_rows.content),
+        "given": code_hashes | {name: hash_rows(found) for name, found in judge_texts.items()},
     }
     try:
         study = Study.model_validate(values)
@@ -233,40 +239,40 @@ def _recipe(
         if table == "role" and (problem["type"] in ("model_type", "missing", "extra_forbidden") or "speaks" in keys):
             form = '{"name": ROLE, "brief": PROMPT}; "speaks" may be "in turn", {"after": ROLE} or {"keyword": WORD}'
             raise RunError(
-                f"roles must contain mappings such as {form}, got {parts['role'][int(keys[0])]!r:.80}", setting="roles"
+                f"roles must contain mappings such as {form}, got {tables['role'][int(keys[0])]!r:.80}", setting="roles"
             ) from error
         name = keys[0] if keys and table in ("dialogue", "user", "assistant", "tasks") else table
         if table in ("role", "judge", "check"):
             name = f"{table}s: {keys[-1]}" if len(keys) > 1 else f"{table}s"
-        requirement = requirement_text(problem)
+        requirement = describe_requirement(problem)
         must = f": {requirement}" if problem["type"] == "value_error" else f" must be {requirement}"
         raise RunError(f"{name}{must}, got {problem['input']!r:.60}", setting=name.partition(":")[0]) from error
-    given = None if errands is None else errands.rows
-    return build_simulation(study, people=persons.rows, tasks=given, judges=judges, functions=functions)
+    given_tasks = None if task_rows is None else task_rows.rows
+    return build_simulation(study, people=people_rows.rows, tasks=given_tasks, judges=judges, functions=functions)
 
 
-_CHECKED = [each.name for each in fields(Check) if each.name != "function"]
+_CHECK_FIELDS = [each.name for each in fields(Check) if each.name != "function"]
 """The fields of a check that a study's file can express."""
 
 
-def _table(judge: Judge) -> tuple[dict[str, Any], dict[str, Any]]:
+def _split_judge_fields(judge: Judge) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the fields of a judge that a study's file can express and, if it has functions, all fields as texts."""
-    plain = {each.name: getattr(judge, each.name) for each in fields(judge)}
-    known = {name: value for name, value in plain.items() if name in JudgeTable.model_fields}
+    values = {each.name: getattr(judge, each.name) for each in fields(judge)}
+    file_fields = {name: value for name, value in values.items() if name in JudgeTable.model_fields}
     if isinstance(judge.rubric, Mapping):
-        known["rubric"] = {str(level): text for level, text in judge.rubric.items()}
-    texts = {name: fingerprint(value) if callable(value) else str(value) for name, value in plain.items()}
-    return known, texts if any(map(callable, plain.values())) else {}
+        file_fields["rubric"] = {str(level): text for level, text in judge.rubric.items()}
+    texts = {name: fingerprint(value) if callable(value) else str(value) for name, value in values.items()}
+    return file_fields, texts if any(map(callable, values.values())) else {}
 
 
-def _check(given: Check | Callable[..., Any], number: int) -> Check:
-    if isinstance(given, Check):
-        return given
-    name = getattr(given, "__name__", "")
-    return Check(name if name.isidentifier() else f"check-{number}", given)
+def _build_check(check: Check | Callable[..., Any], number: int) -> Check:
+    if isinstance(check, Check):
+        return check
+    name = getattr(check, "__name__", "")
+    return Check(name if name.isidentifier() else f"check-{number}", check)
 
 
-def _check_workers(recipe: Simulation, checks: Iterable[Any], ends: Iterable[Any], calls: CallSettings) -> None:
+def _reject_lambdas(recipe: Simulation, checks: Iterable[Any], ends: Iterable[Any], calls: CallSettings) -> None:
     """Reject lambdas if there are several processes: another process cannot import a lambda by name.
 
     Raises:
@@ -282,7 +288,7 @@ def _check_workers(recipe: Simulation, checks: Iterable[Any], ends: Iterable[Any
         )
 
 
-def _check_same(path: Path, recipe: Simulation, settings: PlaySettings) -> None:
+def _check_existing_run(path: Path, recipe: Simulation, settings: PlaySettings) -> None:
     """Raise an error if the existing run has different rows, settings, functions or models."""
     with RunFile(path) as run:
         config = run.config
@@ -292,7 +298,7 @@ def _check_same(path: Path, recipe: Simulation, settings: PlaySettings) -> None:
         others = f"other code of {', '.join(changed)}" if changed else "other rows, prompts, turns, judges or checks"
         raise RunError(f"path {path} contains a run with {others}; give another path", setting="path")
     requested: PlaySettings = {**settings, "trials": config.trials}
-    if differing := config_diff(config, resolve(recipe, False, **requested).config):
+    if differing := config_diff(config, resolve_new_run(recipe, False, **requested).config):
         raise RunError(
             f"path {path} contains a run with other settings ({'; '.join(differing)}); give another path",
             setting="path",

@@ -23,11 +23,11 @@ from dialoom.runs.report.report import render_markdown
 from dialoom.runs.report.reported import add_offline_column, label_runs
 from dialoom.runs.store import RunFile
 from dialoom.runs.store.connections import copy_run
-from dialoom.settings import PathLike, Players, PlayerSettings, part
+from dialoom.settings import PathLike, Players, PlayerSettings, select_settings
 
 from .blocking import blocking
 from .importing import aimport_transcripts
-from .judges import bound_judges, set_names
+from .judges import bind_judges, name_judgement_sets
 from .operation_settings import JudgeSettings
 from .operations import ajudge
 
@@ -102,37 +102,37 @@ async def atry_judge(
     from dialoom.runs.report.rater_agreement import require_statistics
 
     require_statistics()
-    found = Path(source)
-    is_run = is_sqlite(found)
-    given = _given_labels(found, is_run, judges, labels)
+    source_path = Path(source)
+    is_run = is_sqlite(source_path)
+    given_labels = _read_given_labels(source_path, is_run, judges, labels)
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory()) if path is None else ""
-        target = Path(folder, f"{found.stem}.db") if path is None else Path(path)
-        where = _where_labelled(found, given) if is_run and given is not None else None
+        target = Path(folder, f"{source_path.stem}.db") if path is None else Path(path)
+        where = _select_labelled(source_path, given_labels) if is_run and given_labels is not None else None
         if not is_run:
-            await aimport_transcripts(found, path=target, study=judges, control=settings.get("control"))
+            await aimport_transcripts(source_path, path=target, study=judges, control=settings.get("control"))
         elif not target.exists():
-            copy_run(found, target)
+            copy_run(source_path, target)
         with RunFile(target, trust=Trust(settings.get("trust", False))) as file:
-            if given is None:
-                _check_labels(found, file)
+            if given_labels is None:
+                _check_labels(source_path, file)
             else:
-                LabelledItems(file, given, None, None).check_labels()
+                LabelledItems(file, given_labels, None, None).check_labels()
         run = await ajudge(
             target, model, judges=judges, repeat=repeat, where=where, retry_failed=retry_failed, **settings
         )
         assert run.ended is not None
         with RunFile(target, trust=Trust(settings.get("trust", False))) as file:
-            bound = bound_judges(file.recipe, model, part(PlayerSettings, settings))
-            names = [name for _, name in set_names(bound, None, 1)]
-            known = _labels_in(found, file, names[0]) if given is None else given
-            return JudgeTrial([*_tables(file, names, known)], run.ended.is_complete)
+            bindings = bind_judges(file.recipe, model, select_settings(PlayerSettings, settings))
+            names = [name for _, name in name_judgement_sets(bindings, None, 1)]
+            all_labels = _collect_row_labels(source_path, file, names[0]) if given_labels is None else given_labels
+            return JudgeTrial([*_build_tables(file, names, all_labels)], run.ended.is_complete)
 
 
 try_judge = blocking("try_judge", atry_judge)
 
 
-def _given_labels(source: Path, is_run: bool, judges: PathLike | None, labels: PathLike | None) -> Labels | None:
+def _read_given_labels(source: Path, is_run: bool, judges: PathLike | None, labels: PathLike | None) -> Labels | None:
     """Return the labels of a run or of a labels file; `None` if the labels are in the rows of the conversations.
 
     Raises:
@@ -154,7 +154,7 @@ def _given_labels(source: Path, is_run: bool, judges: PathLike | None, labels: P
     return None
 
 
-def _where_labelled(path: Path, labels: Labels) -> str:
+def _select_labelled(path: Path, labels: Labels) -> str:
     """Return an expression that selects the scenarios that have a label."""
     from dialoom.runs.agreement.items import find_scenario
 
@@ -188,7 +188,7 @@ def _check_labels(source: Path, run: RunFile) -> None:
                     raise DataError(source, f"label of {name}: {error}", row.line) from error
 
 
-def _labels_in(source: Path, run: RunFile, judging: str) -> Labels:
+def _collect_row_labels(source: Path, run: RunFile, judging: str) -> Labels:
     """Return the labels in the rows of a file of conversations; rows of one conversation are merged.
 
     Labels of conversations that a judge has not judged are returned, too.
@@ -211,19 +211,21 @@ def _labels_in(source: Path, run: RunFile, judging: str) -> Labels:
         judged = [each for each in items if each.judgement.metric not in checks]
         keys = [each.id.removeprefix(f"{row.id}/") for each in judged]
         unjudged = [each for each in subjects if not any(f"{key}/".startswith(f"{each}/") for key in keys)]
-        whole = [(item.judgement.metric, key) for item, key in zip(judged, keys, strict=True) if not item.group.by_turn]
-        by_metric = group_pairs([*whole, *((subjects[each], each) for each in unjudged)])
+        conversation_items = [
+            (item.judgement.metric, key) for item, key in zip(judged, keys, strict=True) if not item.group.by_turn
+        ]
+        by_metric = group_pairs([*conversation_items, *((subjects[each], each) for each in unjudged)])
         for name, given in row.labels.items():
             labels = given if isinstance(given, Mapping) else dict.fromkeys(keys or unjudged, given)
             for key, label in labels.items():
-                item, *others = by_metric.get(key, [key])
+                item, *alternatives = by_metric.get(key, [key])
                 is_known = item in keys or any(f"{item}/".startswith(f"{each}/") for each in unjudged)
-                if others or not is_known or (labels is not given and len(labels) > 1):
-                    single = [metric for metric, items in by_metric.items() if len(items) == 1]
+                if alternatives or not is_known or (labels is not given and len(labels) > 1):
+                    unique_metrics = [metric for metric, items in by_metric.items() if len(items) == 1]
                     problem = (
                         f"{LABEL_PREFIX}{name}: {given!r:.60} does not state which judgement it labels; give an object"
                     )
-                    known = ", ".join([*single, *keys, *unjudged])
+                    known = ", ".join([*unique_metrics, *keys, *unjudged])
                     raise DataError(source, f"{problem} with keys from: {known}", row.line)
                 line = lines.setdefault(id_ := f"{row.id}/{item}", row.line)
                 text = "" if label is None else str(label)
@@ -231,23 +233,23 @@ def _labels_in(source: Path, run: RunFile, judging: str) -> Labels:
                     problem = f"{LABEL_PREFIX}{name}: {text!r} for {key!r}, but line {line} has {known!r}"
                     raise DataError(source, f"{problem} for the same conversation; keep one of them", row.line)
                 cells[id_][name] = text or cells[id_].get(name, "")
-    found = [
+    label_rows = [
         LabelRow(id_, "", lines[id_], tuple(by_name.get(name, "") for name in annotators))
         for id_, by_name in cells.items()
     ]
-    return Labels(source, annotators, found)
+    return Labels(source, annotators, label_rows)
 
 
-def _tables(run: RunFile, names: Sequence[str], labels: Labels) -> Iterator[Table]:
+def _build_tables(run: RunFile, names: Sequence[str], labels: Labels) -> Iterator[Table]:
     """Yield the health of each judge and its agreement with the labels."""
     from dialoom.runs.agreement import compute_agreement, kappa_table
 
-    several = len(names) > 1
+    has_several = len(names) > 1
     for name in names:
         reported = label_runs([run], run.recipe, name)
         if not (health := assess_health(reported[0], None)):
             raise RunError(f"{name} judged no labelled conversation, so there is nothing to compare")
-        made = [*health_table(health, several=False), kappa_table(compute_agreement(run, labels, judging=name))]
-        for table in made:
-            table.title += f" ({name})" if several else ""
-        yield from add_offline_column(made, reported)
+        tables = [*health_table(health, several=False), kappa_table(compute_agreement(run, labels, judging=name))]
+        for table in tables:
+            table.title += f" ({name})" if has_several else ""
+        yield from add_offline_column(tables, reported)

@@ -33,7 +33,7 @@ from dialoom.runs.configuration.config import DEFAULT_MODEL
 from dialoom.runs.configuration.recipes import find_recipe, parse_options
 from dialoom.runs.gateway_setup import RunLimits
 from dialoom.runs.preflight import DiscardingLedger, explain_misfit, measure_largest_requests
-from dialoom.settings import LimitSettings, PlayerSettings, checked
+from dialoom.settings import LimitSettings, PlayerSettings, validate_settings
 from dialoom.version import __version__
 
 _PYTHON = ">=3.11"
@@ -156,7 +156,7 @@ def examine(
         RunError, RecipeError: If there is no such recipe, or it has no scenarios without options.
     """
     bind({_ROLE: 0.0}, OFFLINE_PREFIX, **players)  # checked here: an invalid setting is not a failure of the model
-    timeouts = RunLimits().with_settings(checked(LimitSettings, LimitSettings(timeout=timeout))).timeouts
+    timeouts = RunLimits().with_settings(validate_settings(LimitSettings, LimitSettings(timeout=timeout))).timeouts
     settings = GatewaySettings(concurrency=1, max_backoff=_LONGEST_WAIT, timeouts=timeouts)
     largest = {} if recipe is None else asyncio.run(_largest(recipe))
     checks = [_python(), *_packages(), _keys()]

@@ -41,9 +41,9 @@ def doctor(
 ) -> None:
     """Check Python, packages, keys and models before a run; exit with 1 if a check fails."""
     from dialoom.cli.doctor import PURPOSES, State, examine
-    from dialoom.settings import PlayerSettings, part
+    from dialoom.settings import PlayerSettings, select_settings
 
-    checks = examine(model or (), recipe, given["timeout"], strict_params, **part(PlayerSettings, given))
+    checks = examine(model or (), recipe, given["timeout"], strict_params, **select_settings(PlayerSettings, given))
     is_well = all(check.state is not State.FAILED for check in checks)
     if json:
         say_json({"ok": is_well, "checks": [asdict(check) for check in checks]})

@@ -14,8 +14,8 @@ from typing import Any, TypeVar, cast
 import typer
 
 from dialoom import Run, aestimate, ajudge, aplay, aresume, aretry, areview, atry_judge, review
-from dialoom.api.blocking import in_daemon_threads
-from dialoom.api.operation_settings import CallSettings, JudgeSettings, PlaySettings, resolve
+from dialoom.api.blocking import run_in_daemon_threads
+from dialoom.api.operation_settings import CallSettings, JudgeSettings, PlaySettings, resolve_new_run
 from dialoom.api.run import RunReader
 from dialoom.graphs import Recipe, WithExports
 from dialoom.graphs.gate import format_reduced_coverage
@@ -25,7 +25,7 @@ from dialoom.runs.control import Ended
 from dialoom.runs.errors import RunError, StoppedError
 from dialoom.runs.preflight import CostEstimate, ExpectedUsage
 from dialoom.runs.store import OWN_JUDGEMENTS
-from dialoom.settings import Budget, ModelLike, part
+from dialoom.settings import Budget, ModelLike, select_settings
 
 from .console import make_console, table_of
 from .errors import EXIT_DONE, EXIT_INTERRUPTED, flag
@@ -74,12 +74,12 @@ def play_or_resume(recipe: Recipe, path: Path, given: RunCommand) -> Watcher:
     """
     settings, watcher = watched(PlaySettings, given)
     if path.exists():
-        if differing := RunReader(path).config_diff(resolve(recipe, False, **settings).config, recipe):
+        if differing := RunReader(path).config_diff(resolve_new_run(recipe, False, **settings).config, recipe):
             raise RunError(
                 f"{path} was made with another configuration ({'; '.join(differing)}); give the same configuration to "
                 "continue it, or another output path"
             )
-        run_with_display(aresume(path, retry_failed=True, **part(CallSettings, settings)), watcher)
+        run_with_display(aresume(path, retry_failed=True, **select_settings(CallSettings, settings)), watcher)
     else:
         run_with_display(aplay(recipe, path=path, **settings), watcher)
     return watcher
@@ -220,7 +220,7 @@ def run_with_display(work: Coroutine[Any, Any, Result], watcher: Watcher) -> Res
             showing.cancel()
 
     try:
-        return asyncio.run(in_daemon_threads(run()))
+        return asyncio.run(run_in_daemon_threads(run()))
     except StoppedError as error:
         say(f"dialoom: {error}", err=True)
         raise typer.Exit(EXIT_INTERRUPTED) from error

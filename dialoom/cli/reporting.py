@@ -10,7 +10,7 @@ from typing import Any, Literal
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from dialoom.api.expecting import junit, markdown_summary, worst_conversation
+from dialoom.api.expecting import find_worst_conversation, format_junit, format_markdown_summary
 from dialoom.api.run import RunReader, report
 from dialoom.errors import Advice
 from dialoom.graphs import Table
@@ -83,10 +83,10 @@ def require_of_run(
     say_lines(checked)
     if junit_file is not None or summary_file is not None:
         worst = [
-            "" if each.is_met else worst_conversation(run, each, arguments["judging"], arguments["where"])
+            "" if each.is_met else find_worst_conversation(run, each, arguments["judging"], arguments["where"])
             for each in checked
         ]
-        for file, form in ((junit_file, junit), (summary_file, markdown_summary)):
+        for file, form in ((junit_file, format_junit), (summary_file, format_markdown_summary)):
             if file is not None:
                 with text_output(file, [path]) as written:
                     written.write(form(str(path), checked, worst))

@@ -41,14 +41,14 @@ def scorecard(
     **given: Unpack[JudgeCommand],
 ) -> None:
     """Run all benchmarks of a suite for one or several assistants, on one page; the same command continues the work."""
-    from dialoom.settings import PlayerSettings, part
+    from dialoom.settings import PlayerSettings, select_settings
 
     from .scoring import compare_scorecards, make_scorecard, print_suite
 
     if show_suite:
         print_suite(suite)
     elif folders:
-        if any(part(PlayerSettings, given).values()) or full or suite:
+        if any(select_settings(PlayerSettings, given).values()) or full or suite:
             raise typer.BadParameter("options for playing do not apply to existing scorecards; leave them out")
         compare_scorecards(folders, out, allow_different_users, given["trust"])
     elif allow_different_users:

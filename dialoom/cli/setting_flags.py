@@ -33,9 +33,9 @@ from dialoom.settings import (
     PlayerSettings,
     ProcessSettings,
     RunSettings,
-    checked,
-    meant,
-    model_of,
+    build_settings_model,
+    suggest_name,
+    validate_settings,
 )
 
 from .option_flags import flags_of, number, with_flags
@@ -190,8 +190,8 @@ class _Declared(NamedTuple):
 
 def _declared(kind: Any) -> Iterator[_Declared]:
     """Yield the settings of a kind that the command line can give; for a budget, each of its bounds."""
-    limits = model_of(LimitSettings).model_fields
-    fields = {**model_of(kind).model_fields}
+    limits = build_settings_model(LimitSettings).model_fields
+    fields = {**build_settings_model(kind).model_fields}
     if "budget" in fields:
         fields = {**Budget.model_fields, **fields}
     for name, field in fields.items():
@@ -255,7 +255,7 @@ def settings_of(kind: type[Kind], given: Mapping[str, Any], in_file: Mapping[str
         elif isinstance(before, dict) and isinstance(value, dict):
             value = {**before, **value}
         file[name] = value
-    return checked(kind, cast(Kind, file), is_text=True)
+    return validate_settings(kind, cast(Kind, file), is_text=True)
 
 
 def _values(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -421,5 +421,7 @@ def _config_file(path: Path, recipe: Recipe) -> tuple[dict[str, Any], dict[str, 
             own[names.get(plain, plain)] = value
         else:
             known = sorted(name.replace("_", "-") for name in {*common, *names})
-            raise SettingError(f"{path}: {key} is not an option; {meant(plain.replace('_', '-'), known, 'options')}")
+            raise SettingError(
+                f"{path}: {key} is not an option; {suggest_name(plain.replace('_', '-'), known, 'options')}"
+            )
     return found, own

@@ -32,7 +32,7 @@ from dialoom.runs.control import (
     Worked,
 )
 from dialoom.runs.errors import Fault
-from dialoom.settings import AT_ONCE, part
+from dialoom.settings import DEFAULT_CONCURRENCY, select_settings
 from dialoom.text import format_duration, format_safe_json, pluralize, sanitize
 
 from .console import HarmlessConsole
@@ -77,8 +77,8 @@ class Watcher:
     ) -> None:
         self.control = Control()
         settings["control"], settings["on_event"] = self.control, self
-        count = settings.get("concurrency", AT_ONCE)
-        at_once = "" if count == AT_ONCE else f" {flag('concurrency')} {count}"
+        count = settings.get("concurrency", DEFAULT_CONCURRENCY)
+        at_once = "" if count == DEFAULT_CONCURRENCY else f" {flag('concurrency')} {count}"
         self._again = again or (lambda ended: f"dialoom resume {ended.path}{at_once}")
         self._retry = retry or (
             lambda ended: f"{again(ended)} --retry-failed" if again else f"dialoom retry {ended.path}"
@@ -333,7 +333,7 @@ def watched(kind: type[Kind], given: Mapping[str, Any], **how: Any) -> tuple[Kin
         given: The command's settings.
         **how: The other arguments of `Watcher`.
     """
-    settings = part(kind, given)
+    settings = select_settings(kind, given)
     return settings, Watcher(settings, log_format=given["log_format"], **how)
 
 

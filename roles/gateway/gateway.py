@@ -23,7 +23,7 @@ from dialoom.roles.errors import (
 )
 from dialoom.roles.players import is_restorable, load_player
 from dialoom.roles.restoring import STATEFUL_OFFLINE_MODEL
-from dialoom.settings import AT_ONCE, Budget, OwnPlayer, Price
+from dialoom.settings import DEFAULT_CONCURRENCY, Budget, PlayerObject, Price
 
 from .availability import Availability, CallInFlight, ProviderEvent
 from .budget import Account, Coordinator, Endpoint, Spend, sum_tokens
@@ -90,7 +90,7 @@ class GatewaySettings(CallLimits):
         strict_params: Whether a call is refused if its parameters would not be sent as configured.
     """
 
-    concurrency: int = AT_ONCE
+    concurrency: int = DEFAULT_CONCURRENCY
     max_backoff: float = 30.0
     replay_only: bool = False
     patience: float = 0.0
@@ -118,7 +118,7 @@ class Gateway:
         spent: Spend | None = None,
         cache: ReplyStore | None = None,
         tracing: Tracing | None = None,
-        objects: Mapping[str, OwnPlayer] | None = None,
+        objects: Mapping[str, PlayerObject] | None = None,
         shapes: RejectedForms | None = None,
         coordinator: Coordinator | None = None,
     ) -> None:

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from dialoom.prompts import FunctionCall
 from dialoom.roles.players import PlayerError, RefusedPlayerError, Session, has_person_id, is_in_memory, make_graph
 from dialoom.roles.restoring import NAMESPACE_WITHOUT_PERSON, NON_JSON_STORE_ITEMS, UNSUPPORTED_STATE_VALUES
-from dialoom.settings import CompiledGraph, GraphMaker
+from dialoom.settings import CompiledGraph, GraphFactory
 
 from .calls import Request, RunTool
 from .stateful import (
@@ -53,7 +53,7 @@ ToolResults = list[tuple[FunctionCall, str]]
 """Tool calls with the tools' outputs."""
 
 
-async def ask_graph(player: CompiledGraph | GraphMaker, request: Request) -> Mapping[str, Any]:
+async def ask_graph(player: CompiledGraph | GraphFactory, request: Request) -> Mapping[str, Any]:
     """Return a graph's reply to a conversation as a chat message, with its tool calls and their outputs.
 
     Args:
@@ -190,7 +190,7 @@ class GraphPlayer:
         player: The graph, or a function that makes it for the tools of a request.
     """
 
-    def __init__(self, player: CompiledGraph | GraphMaker) -> None:
+    def __init__(self, player: CompiledGraph | GraphFactory) -> None:
         self._player = player
         self._threads = BoundedDict[None](MAX_ENTRIES)
 
@@ -199,7 +199,7 @@ class GraphPlayer:
         session, earlier, run = require_session(request), request.player_state, ToolResults()
         tools = build_tools(request, run)
         is_graph = isinstance(self._player, CompiledGraph)
-        graph: Any = self._player if is_graph else make_graph(cast(GraphMaker, self._player), tools, is_stateful=True)
+        graph: Any = self._player if is_graph else make_graph(cast(GraphFactory, self._player), tools, is_stateful=True)
         memory = None if graph.store is None else PersonItems(graph.store, session.person)
         lead, state = ("", {}) if earlier is None else unpack_state(earlier.content)
         locks = Locks() if memory is None else _STORE_LOCKS.setdefault(graph.store, Locks())
@@ -231,7 +231,7 @@ class GraphPlayer:
         """
         graph: Any = self._player
         if not isinstance(graph, CompiledGraph):
-            graph = make_graph(cast(GraphMaker, graph), [], is_stateful=True)
+            graph = make_graph(cast(GraphFactory, graph), [], is_stateful=True)
         place = {"thread_id": state["thread"], "checkpoint_ns": "", "checkpoint_id": state["checkpoint"]}
         threads = Threads(graph.checkpointer)
         if await threads.get_tuple(place) is None:

@@ -30,7 +30,7 @@ from dialoom.roles.players import (
     safe_text,
     takes_tools,
 )
-from dialoom.settings import CompiledGraph, GraphMaker, LangChainModel, OwnPlayer
+from dialoom.settings import CompiledGraph, GraphFactory, LangChainModel, PlayerObject
 
 from .calls import Completion, Request, StatefulTools
 from .completions import check_length, split_reasoning
@@ -213,7 +213,7 @@ async def _catch_exit(reply: Callable[[Request], Coroutine[Any, Any, object]], r
         raise PlayerError(f"raised SystemExit: {error}") from error
 
 
-def create_player_backend(name: str, player: OwnPlayer, is_stateful: bool = False) -> CallableBackend:
+def create_player_backend(name: str, player: PlayerObject, is_stateful: bool = False) -> CallableBackend:
     """Return the backend of a player.
 
     Args:
@@ -223,7 +223,7 @@ def create_player_backend(name: str, player: OwnPlayer, is_stateful: bool = Fals
     """
     accepts_tools = takes_tools(player)
     if isinstance(player, CompiledGraph) or is_graph_maker(player):
-        graph = cast("CompiledGraph | GraphMaker", player)
+        graph = cast("CompiledGraph | GraphFactory", player)
         if not is_stateful:
             return CallableBackend(name, accepts_tools, partial(ask_graph, graph))
         graph_player = GraphPlayer(graph)

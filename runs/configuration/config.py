@@ -12,7 +12,7 @@ from dialoom.grouping import group_pairs
 from dialoom.inputs import Record
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import ATTENTIVE, PLACEHOLDER
-from dialoom.settings import FLAG, UserFault
+from dialoom.settings import FLAG_FAULTS, UserFault
 
 DEFAULT_MODEL = ATTENTIVE
 """The model of roles for which none is given; it needs no network and no key."""
@@ -48,7 +48,7 @@ class RunConfig(Record):
     seed: int
     sample: int | None = None
     trials: int = 1
-    on_user_fault: UserFault = FLAG
+    on_user_fault: UserFault = FLAG_FAULTS
     prompts: tuple[str, ...] = ()
     study: Mapping[str, Any] | None = None
     code: Mapping[str, str] = Field(default_factory=dict)
@@ -65,7 +65,7 @@ class RunConfig(Record):
     @property
     def user_retries(self) -> int:
         """Maximum number of times that a faulty line of the simulated user is requested again."""
-        return 0 if self.on_user_fault == FLAG else int(self.on_user_fault.split()[1])
+        return 0 if self.on_user_fault == FLAG_FAULTS else int(self.on_user_fault.split()[1])
 
     @property
     def players(self) -> list[Mapping[str, ModelBinding]]:

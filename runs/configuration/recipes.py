@@ -146,7 +146,7 @@ def parse_options(recipe: Recipe, given: Mapping[str, Any] | BaseModel | None) -
     """
     from pydantic import BaseModel, ValidationError
 
-    from dialoom.settings import check_truth, setting_error
+    from dialoom.settings import build_setting_error, check_truth
 
     if isinstance(given, BaseModel):
         if not isinstance(given, recipe.options_type):
@@ -175,7 +175,7 @@ def parse_options(recipe: Recipe, given: Mapping[str, Any] | BaseModel | None) -
             raise RunError(shown if first is not None else f"options: {shown}", setting=first or "options") from error
         if error.errors()[0]["type"] == "value_error":  # the message comes from the option's own validator
             raise RunError(f"{name} {problem.value!r}: {shown}", setting=name) from error
-        raise setting_error({**error.errors()[0], "loc": (name,)}) from error
+        raise build_setting_error({**error.errors()[0], "loc": (name,)}) from error
 
 
 def _load_study(spec: str, folders: Sequence[Path], study: Mapping[str, Any] | None) -> Recipe:

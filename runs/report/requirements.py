@@ -20,7 +20,7 @@ from dialoom.runs.configuration.trust import recipe_references
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import check_selection, select_episodes
 from dialoom.runs.store import RunFile
-from dialoom.settings import names_in
+from dialoom.settings import parse_names
 
 from .differences import SIGNIFICANCE_LEVEL, compute_differences, format_subject
 from .health import assess_health
@@ -144,7 +144,7 @@ def parse_allowed(allowed: Iterable[str]) -> frozenset[str]:
     Raises:
         RunError: If a condition is unknown.
     """
-    named = [name for each in ([allowed] if isinstance(allowed, str) else allowed) for name in names_in(each)]
+    named = [name for each in ([allowed] if isinstance(allowed, str) else allowed) for name in parse_names(each)]
     if unknown := [each for each in named if each not in ALLOWABLE_CONDITIONS]:
         raise RunError(f"allow must be one of {', '.join(ALLOWABLE_CONDITIONS)}, got {unknown[0]!r}", setting="allow")
     return frozenset(named)

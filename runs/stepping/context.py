@@ -42,7 +42,7 @@ from dialoom.runs.store import MAIN, Branch, PlayWork, Point, PromotedBranch, Ru
 from dialoom.runs.store.branches import MadeCall
 from dialoom.runs.store.checkpoints.reading import DECODE_CACHE, DecodeCache
 from dialoom.runs.store.corruption import reporting_corruption
-from dialoom.settings import OwnPlayer
+from dialoom.settings import PlayerObject
 
 from .gateway import ScratchSaver, SteppingError
 
@@ -78,7 +78,7 @@ class ScenarioContext:
     seed: int
     tell: Callable[[str], None]
     problem: RunError | None
-    players: dict[str, OwnPlayer] = field(default_factory=dict)
+    players: dict[str, PlayerObject] = field(default_factory=dict)
     states: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _replaced_bindings: dict[tuple[str, str], ModelBinding] = field(default_factory=dict)
     _player_values: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
@@ -392,7 +392,7 @@ async def open_context(
 
 @asynccontextmanager
 async def open_read_only(
-    store: RunFile, position: int, players: dict[str, OwnPlayer] | None = None
+    store: RunFile, position: int, players: dict[str, PlayerObject] | None = None
 ) -> AsyncIterator[ScenarioContext]:
     """Open a scenario of a run that is open for reading, even while another process writes it.
 

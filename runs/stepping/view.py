@@ -16,7 +16,7 @@ from dialoom.grouping import group_pairs
 from dialoom.runs.reading.scenarios import NotYetError, UndefinedName, compile_expression
 from dialoom.runs.store import MAIN, Branch, Point, RunFile
 from dialoom.runs.store.corruption import reporting_corruption
-from dialoom.settings import OwnPlayer
+from dialoom.settings import PlayerObject
 
 from .context import START, ScenarioContext, count_steps, interrupt_options, open_read_only, thread_config
 from .gateway import NextRequest, NotSentError, RecordingGateway, SteppingError
@@ -356,7 +356,7 @@ class ReadOnlyStepper(StepperView):
         *,
         branch: str = MAIN,
         checkpoint: str | int | None = None,
-        players: dict[str, OwnPlayer] | None = None,
+        players: dict[str, PlayerObject] | None = None,
     ) -> AsyncIterator[ReadOnlyStepper]:
         """Open a view of a scenario.
 

@@ -21,7 +21,7 @@ from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.configuration.recipes import is_relative_file
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import StoreError, store_error
-from dialoom.settings import MOST_TRIALS, Synchronous
+from dialoom.settings import MAX_TRIALS, Synchronous
 
 from . import schema
 from .branches import BranchTable
@@ -183,8 +183,8 @@ class RunStore(RunFile):
             StoreError: If the run already has more trials, or these are too many.
         """
         config = self.config
-        if trials > MOST_TRIALS:
-            raise StoreError(f"trials must be at most {MOST_TRIALS:,}, got {trials}", setting="trials")
+        if trials > MAX_TRIALS:
+            raise StoreError(f"trials must be at most {MAX_TRIALS:,}, got {trials}", setting="trials")
         if trials < config.trials:
             raise StoreError(
                 f"trials must be at least {config.trials}, which the run has, got {trials}", setting="trials"

@@ -17,7 +17,7 @@ import pytest
 from dialoom import open_run
 from dialoom.runs.gateway_setup import RunLimits
 from dialoom.runs.report.cost import cost_table
-from dialoom.settings import Budget, LimitSettings, Price, checked, model_of
+from dialoom.settings import Budget, LimitSettings, Price, build_settings_model, validate_settings
 from tests.conftest import Command, read_jsonl
 from tests.invented import write_release
 from tests.processes import TIMEOUT_SECONDS, CommandProcess
@@ -325,10 +325,10 @@ def test_limits_take_every_setting_that_declares_one() -> None:
     given = LimitSettings(
         budget=Budget(max_calls=1), prices={"m": Price(1, 2)}, rpm={"m": 3}, tpm=4, context={"m": 5}, timeout=6
     )
-    assert given.keys() == model_of(LimitSettings).model_fields.keys()
-    changed = RunLimits().with_settings(checked(LimitSettings, given))
+    assert given.keys() == build_settings_model(LimitSettings).model_fields.keys()
+    changed = RunLimits().with_settings(validate_settings(LimitSettings, given))
     assert [name for name, value in RunLimits() if getattr(changed, name) == value] == []
     assert RunLimits.model_validate_json(changed.model_dump_json()) == changed
-    assert RunLimits().with_settings(checked(LimitSettings, LimitSettings())) == RunLimits()
-    removed = changed.with_settings(checked(LimitSettings, LimitSettings(rpm={"m": None}, timeout=0)))
+    assert RunLimits().with_settings(validate_settings(LimitSettings, LimitSettings())) == RunLimits()
+    removed = changed.with_settings(validate_settings(LimitSettings, LimitSettings(rpm={"m": None}, timeout=0)))
     assert removed == changed.model_copy(update={"rpm": {}, "timeouts": {}})

@@ -15,7 +15,7 @@ from rich.console import Group
 from rich.text import Text
 
 from dialoom import CallSettings, PlaySettings, ReplayResult, aplan, load_env_file, open_run, replay, step
-from dialoom.api.expecting import require_of_replay
+from dialoom.api.expecting import check_replay_requirements
 from dialoom.cli.console import HarmlessConsole, make_console
 from dialoom.cli.errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, EXIT_USAGE, worded
 from dialoom.cli.option_flags import trust_by_flag as trust
@@ -28,7 +28,7 @@ from dialoom.runs.configuration.recipes import is_file_spec, is_study
 from dialoom.runs.control import Event, NodeMessage, Notice, Planned
 from dialoom.runs.errors import FATAL, Fault, RunError, fault_of
 from dialoom.runs.stepping import ConditionError, PathError, Stepper
-from dialoom.settings import part
+from dialoom.settings import select_settings
 from dialoom.text import pluralize
 
 from .commands import BY_NAME, CommandInterpreter, Quit
@@ -43,7 +43,7 @@ _WIDTH = 120
 
 def step_run(path: Path, scenario: str, branch: str, script: Path | None, is_json: bool, given: CallCommand) -> int:
     """Step through a scenario of a run; return the exit code."""
-    return _stepped(path, scenario, branch, _lines(script), script, is_json, part(CallSettings, given))
+    return _stepped(path, scenario, branch, _lines(script), script, is_json, select_settings(CallSettings, given))
 
 
 def first_where(path: Path, where: str, is_trusted: bool) -> str:
@@ -63,14 +63,14 @@ def first_where(path: Path, where: str, is_trusted: bool) -> str:
 
 def step_recipe(spec: str, script: Path | None, is_json: bool, given: RunCommand) -> int:
     """Plan a new run and step through its first scenario; return the exit code."""
-    lines, settings = _lines(script), part(PlaySettings, given)
+    lines, settings = _lines(script), select_settings(PlaySettings, given)
     out = given["out"] or Path("step.db" if is_file_spec(spec) or is_study(spec) else f"step-{spec}.db")
     if out.exists():
         raise RunError(f"{out} exists; continue it with 'dialoom step {out} 1', or give another file with -o")
     settings["on_event"] = _print_notice
     tune_process()
     asyncio.run(aplan(spec, path=out, **settings))
-    return _stepped(out, "1", "main", lines, script, is_json, part(CallSettings, settings))
+    return _stepped(out, "1", "main", lines, script, is_json, select_settings(CallSettings, settings))
 
 
 def replay_case(
@@ -90,7 +90,7 @@ def replay_case(
     played = replay(path, **arguments, trust=trust(is_trusted))
     checked = []
     if requirements and played.outcome is not None:
-        checked = require_of_replay(played, requirements, allow=allowed)
+        checked = check_replay_requirements(played, requirements, allow=allowed)
     is_passed = not played.departures and all(each.is_met for each in checked) if requirements else played.is_same
     if is_json:
         say_json(_replayed(played, is_passed) | {"requirements": [str(each) for each in checked]})
