@@ -136,6 +136,18 @@ def test_tokens_and_cost_are_limited(dialoom: Command, tmp_path: Path) -> None:
         }
 
 
+def test_calls_made_before_a_price_was_stated_count_for_the_cost_limit(dialoom: Command, tmp_path: Path) -> None:
+    write_release(tmp_path / "release")
+    with serving(hashed_reply) as server:
+        plan = ["run", "personalens", "--profiles", "release", *server_cast(server)]
+        dialoom(*plan, "-o", "run.db", "--max-calls", 4, code=3, variables=KEY)
+        prices = ["--price", "openai/user=1000,2000", "--price", "openai/assistant=1000,2000"]
+        more = ["--max-calls", "none", "--max-cost", 0.09]  # a call costs 0.02
+        stopped = dialoom("resume", "run.db", *prices, *more, code=3, variables=KEY)
+    assert "--max-cost 0.09 is used up: 0.08 spent" in stopped.stdout
+    assert status_of(dialoom, "run.db")["calls"] == len(server.requests) == 4
+
+
 def test_cost_limit_without_a_price_is_refused(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     plan = ["run", "personalens", "--profiles", "release", *players, "-o", "run.db", "--max-cost", 1]
