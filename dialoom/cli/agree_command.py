@@ -9,14 +9,14 @@ import typer
 
 from dialoom.errors import RunError
 
-from .completion import metrics
-from .option_flags import JsonFlag, JudgingFlag, RunArgument, TrustFlag, WhereFlag, trust_by_flag
+from .completion import complete_metrics
+from .option_flags import JsonFlag, JudgingFlag, RunArgument, TrustFlag, WhereFlag, build_trust
 from .terminal import say_json, say_lines
 
 if TYPE_CHECKING:
     from dialoom.runs.agreement import Sample
 
-_ANNOTATORS = ("annotator_1", "annotator_2")
+_DEFAULT_ANNOTATORS = ("annotator_1", "annotator_2")
 
 
 def agree(
@@ -47,7 +47,7 @@ def agree(
     ] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option("--metric", metavar="NAME", help="Only this metric. Repeatable.", autocompletion=metrics),
+        typer.Option("--metric", metavar="NAME", help="Only this metric. Repeatable.", autocompletion=complete_metrics),
     ] = None,
     scale: Annotated[
         list[str] | None,
@@ -70,27 +70,29 @@ def agree(
 
     First, --sample N -o FILE writes a CSV file for people to fill in; then --labels FILE reads it.
     """
-    _check(sample, out, labels, seed, json, disagreements)
+    _check_options(sample, out, labels, seed, json, disagreements)
     from dialoom.api.run import RunReader
 
-    names = _names(annotators)
-    reader = RunReader(run, trust=trust_by_flag(is_trusted))
-    chosen: dict[str, Any] = {"judging": judging, "metrics": metric or [], "scales": scale or [], "where": where}
+    names = _parse_annotators(annotators)
+    reader = RunReader(run, trust=build_trust(is_trusted))
+    selection: dict[str, Any] = {"judging": judging, "metrics": metric or [], "scales": scale or [], "where": where}
     if sample is not None and out is not None:
-        _print_sample(reader.sample_to_label(out, sample, names or _ANNOTATORS, seed=seed, **chosen), run, out, sample)
+        _print_sample(
+            reader.sample_to_label(out, sample, names or _DEFAULT_ANNOTATORS, seed=seed, **selection), run, out, sample
+        )
         return
     from dialoom.runs.agreement import as_json, disagreement_table, kappa_table
 
-    found = reader.agreement(path=labels, annotators=names, **chosen)
+    result = reader.agreement(path=labels, annotators=names, **selection)
     if json:
-        say_json({"judging": judging or next((each.name for each in reader.judgement_sets), None), **as_json(found)})
+        say_json({"judging": judging or next((each.name for each in reader.judgement_sets), None), **as_json(result)})
         return
     from .reporting import print_tables
 
-    print_tables([disagreement_table(found) if disagreements else kappa_table(found)])
+    print_tables([disagreement_table(result) if disagreements else kappa_table(result)])
 
 
-def _check(
+def _check_options(
     sample: int | None, out: Path | None, labels: Path | None, seed: int | None, json: bool, disagreements: bool
 ) -> None:
     """Check that either sampling or comparing is requested, without options of the other."""
@@ -104,7 +106,7 @@ def _check(
         raise RunError(f"{'--seed' if out is None else '-o'} needs --sample; the results of --labels FILE are printed")
 
 
-def _names(annotators: str | None) -> tuple[str, ...]:
+def _parse_annotators(annotators: str | None) -> tuple[str, ...]:
     if annotators is None:
         return ()
     names = tuple(name.strip() for name in annotators.split(","))
@@ -114,9 +116,9 @@ def _names(annotators: str | None) -> tuple[str, ...]:
 
 
 def _print_sample(sample: Sample, run: Path, out: Path, size: int) -> None:
-    fewer = f" (there are no more than {sample.n:,})" if sample.n < size else ""
+    shortage = f" (there are no more than {sample.n:,})" if sample.n < size else ""
     lines = [
-        f"{sample.n:,} judgements to label written to {out}{fewer}",
+        f"{sample.n:,} judgements to label written to {out}{shortage}",
         *(f"{count:>7,}  {group}" for group, count in sample.counts.items()),
         f"{sample.conversations:>7,}  conversations to read",
     ]

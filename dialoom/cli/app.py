@@ -16,13 +16,21 @@ from dialoom.version import __version__
 
 from .agree_command import agree
 from .command_list import CommandList, PanelCommand
-from .completion import judgings, tables, words_so_far
+from .completion import complete_judgings, complete_tables, get_completed_words
 from .datasets_command import describe, push
 from .doctor_command import doctor
-from .errors import EXIT_USAGE, OF_DOCTOR, OF_IMPORTING, OF_LOOKING, OF_PLAYING, OF_REQUIRING
+from .errors import DOCTOR_EPILOG, EXIT_USAGE, IMPORT_EPILOG, PLAY_EPILOG, READ_EPILOG, REQUIRE_EPILOG
 from .export_command import register as register_export
 from .new_command import register as register_new
-from .option_flags import DifferentUsersFlag, JsonFlag, JudgingFlag, RunArgument, TrustFlag, WhereFlag, unread
+from .option_flags import (
+    DifferentUsersFlag,
+    JsonFlag,
+    JudgingFlag,
+    RunArgument,
+    TrustFlag,
+    WhereFlag,
+    placeholder_command,
+)
 from .personas_command import register as register_personas
 from .run_command import register as register_run
 from .scorecard_command import scorecard
@@ -44,35 +52,35 @@ def build_app(arguments: list[str]) -> typer.Typer:
     app = typer.Typer(
         name="dialoom",
         help="Let language models in roles talk to each other. Every step is stored, and every run can be resumed.",
-        epilog=OF_PLAYING,
+        epilog=PLAY_EPILOG,
         cls=CommandList,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
-    app.callback()(_common)
-    names = [*_REGISTERED, *_COMMANDS]
+    app.callback()(_handle_common_options)
+    names = [*_REGISTER_FUNCTIONS, *_COMMANDS]
     requested = arguments[:1]
     for name in requested if set(requested) & set(names) else names:
-        if name in _REGISTERED:
-            _REGISTERED[name](app, arguments)
+        if name in _REGISTER_FUNCTIONS:
+            _REGISTER_FUNCTIONS[name](app, arguments)
         else:
-            _add(app, _COMMANDS[name], requested == [name])
+            _add_command(app, _COMMANDS[name], requested == [name])
     return app
 
 
-def _add(app: typer.Typer, command: Callable[..., None], is_wanted: bool) -> None:
+def _add_command(app: typer.Typer, command: Callable[..., None], is_requested: bool) -> None:
     """Add a command. Its parameters, which are slow to build, are added only if the arguments begin with its name."""
     name = command.__name__.rstrip("_")  # `import` is a keyword of Python
-    known = {doctor: OF_DOCTOR, require: OF_REQUIRING, import_: OF_IMPORTING}
-    epilog = known.get(command, OF_PLAYING if command in _CALLING else OF_LOOKING)
-    if not is_wanted:
-        app.command(name, help=command.__doc__, epilog=epilog)(unread)
-    elif command in _CALLING:
+    epilogs = {doctor: DOCTOR_EPILOG, require: REQUIRE_EPILOG, import_: IMPORT_EPILOG}
+    epilog = epilogs.get(command, PLAY_EPILOG if command in _CALL_COMMANDS else READ_EPILOG)
+    if not is_requested:
+        app.command(name, help=command.__doc__, epilog=epilog)(placeholder_command)
+    elif command in _CALL_COMMANDS:
         from .setting_flags import with_settings
 
-        without = _NOT_OF_DOCTOR if command is doctor else ()
-        app.command(name, epilog=epilog, cls=PanelCommand)(with_settings(command, without=without))
+        excluded = _SETTINGS_NOT_OF_DOCTOR if command is doctor else ()
+        app.command(name, epilog=epilog, cls=PanelCommand)(with_settings(command, without=excluded))
     else:
         app.command(name, epilog=epilog)(command)
 
@@ -80,23 +88,23 @@ def _add(app: typer.Typer, command: Callable[..., None], is_wanted: bool) -> Non
 def main() -> None:
     """Run the command line; print an error that the user can correct as one line, and exit with 2."""
     arguments = sys.argv[1:]
-    completed = words_so_far()
+    words = get_completed_words()
     try:
-        build_app(arguments if completed is None else completed)(args=arguments, prog_name="dialoom")
+        build_app(arguments if words is None else words)(args=arguments, prog_name="dialoom")
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
-        _exit_with(error)
+        _report_and_exit(error)
 
 
-def _exit_with(error: Exception) -> None:
+def _report_and_exit(error: Exception) -> None:
     from dialoom.errors import DialoomError
     from dialoom.runs.errors import Fault, fault_of
 
-    from .errors import worded
+    from .errors import format_error
 
     if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
         say(f"dialoom: {error.filename}: {error.strerror}", err=True)  # for example, a name that is too long
@@ -109,17 +117,17 @@ def _exit_with(error: Exception) -> None:
     if fault_of(error) is Fault.BUG and not isinstance(error, DialoomError | MemoryError):
         say("".join(traceback.format_exception(error)), err=True, nl=False)  # the message may quote a reply
         sys.exit(1)
-    say(f"dialoom: {worded(error)}", err=True)
+    say(f"dialoom: {format_error(error)}", err=True)
     sys.exit(EXIT_USAGE)
 
 
-def _print_version(is_asked: bool) -> None:
-    if is_asked:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         say(f"dialoom {__version__}")
         raise typer.Exit
 
 
-def _common(
+def _handle_common_options(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
     ] = False,
@@ -160,7 +168,7 @@ def retry(
             "--judging",
             metavar="NAME",
             help="The set whose unparsed judgements are repeated; by default the run's own.",
-            autocompletion=judgings,
+            autocompletion=complete_judgings,
         ),
     ] = None,
     **given: Unpack[CallCommand],
@@ -308,15 +316,15 @@ def judge(
     """
     from .playing import judge_run, try_judge_on
 
-    shared = {"judges": judges, "repeat": repeat, "retry_failed": retry_failed}
+    arguments = {"judges": judges, "repeat": repeat, "retry_failed": retry_failed}
     if tried is not None:
-        others = {"RUN": run, "--name": name, "--sample": sample, "--where": where}
-        if unfit := [*filter(others.get, others)]:
-            raise typer.BadParameter(f"--try cannot be combined with {', '.join(unfit)}")
-        raise typer.Exit(try_judge_on(tried, given, labels=labels, path=out, **shared))
+        unsupported = {"RUN": run, "--name": name, "--sample": sample, "--where": where}
+        if given_options := [*filter(unsupported.get, unsupported)]:
+            raise typer.BadParameter(f"--try cannot be combined with {', '.join(given_options)}")
+        raise typer.Exit(try_judge_on(tried, given, labels=labels, path=out, **arguments))
     if run is None or labels is not None or out is not None:
         raise typer.BadParameter("give RUN, or --try FILE (--labels and -o need --try)")
-    raise typer.Exit(judge_run(run, given, name=name, sample=sample, where=where, **shared))
+    raise typer.Exit(judge_run(run, given, name=name, sample=sample, where=where, **arguments))
 
 
 def review(
@@ -407,7 +415,7 @@ def report(
             "--judging",
             metavar="NAME",
             help="A set of judgements; by default, all sets are compared.",
-            autocompletion=judgings,
+            autocompletion=complete_judgings,
         ),
     ] = None,
     table: Annotated[
@@ -416,7 +424,7 @@ def report(
             "--table",
             metavar="NAME",
             help="Only this table, e.g. scores. Repeatable.",
-            autocompletion=tables,
+            autocompletion=complete_tables,
         ),
     ] = None,
     where: WhereFlag = None,
@@ -454,8 +462,8 @@ def report(
             )
         report_cost(runs, out)
         return
-    beside: Sequence[Path] | Literal[True] | None = (labels or True) if calibrated else None
-    report_run(runs, out, judging, table or [], where, trust, latex, beside, allow_different_users)
+    label_files: Sequence[Path] | Literal[True] | None = (labels or True) if calibrated else None
+    report_run(runs, out, judging, table or [], where, trust, latex, label_files, allow_different_users)
 
 
 def require(
@@ -512,9 +520,9 @@ def require(
     trust: TrustFlag = False,
 ) -> None:
     """Check a run's scores against requirements: exit code 1 if one is not met."""
-    from .reporting import require_of_run
+    from .reporting import check_run_requirements
 
-    code = require_of_run(
+    code = check_run_requirements(
         run,
         requirements or [],
         trust,
@@ -530,14 +538,24 @@ def require(
     raise typer.Exit(code)
 
 
-_CALLING = (resume, retry, judge, review, scorecard, doctor)
-"""The commands that make calls, except those in `_REGISTERED`."""
-_NOT_OF_DOCTOR = ("models", "prices", "rpm", "tpm", "context", "max_calls", "max_tokens", "max_cost", "log_format")
+_CALL_COMMANDS = (resume, retry, judge, review, scorecard, doctor)
+"""The commands that make calls, except those in `_REGISTER_FUNCTIONS`."""
+_SETTINGS_NOT_OF_DOCTOR = (
+    "models",
+    "prices",
+    "rpm",
+    "tpm",
+    "context",
+    "max_calls",
+    "max_tokens",
+    "max_cost",
+    "log_format",
+)
 _COMMANDS: Mapping[str, Callable[..., None]] = {
     command.__name__.rstrip("_"): command
-    for command in (*_CALLING, import_, status, show, studio, report, require, agree, describe, push, compact)
+    for command in (*_CALL_COMMANDS, import_, status, show, studio, report, require, agree, describe, push, compact)
 }
-_REGISTERED: Mapping[str, Callable[[typer.Typer, list[str]], None]] = {
+_REGISTER_FUNCTIONS: Mapping[str, Callable[[typer.Typer, list[str]], None]] = {
     "run": register_run,
     "step": register_step,
     "replay": register_replay,

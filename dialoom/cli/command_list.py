@@ -59,14 +59,14 @@ class CommandList(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands in columns that have the same width in all sections."""
         width = max(map(len, [*self.commands, *self.added]))
-        left = {
+        remaining = {
             name: " ".join((self.commands[name].help or "").split("\n\n")[0].split())
             for name in self.list_commands(ctx)
         }
         for title, section in self.sections.items():
-            listed = {name: text for name, text in section.items() if left.pop(name, None) is not None}
-            _write(formatter, title, listed, width)
-        _write(formatter, self.others, {**left, **self.added}, width)
+            rows = {name: text for name, text in section.items() if remaining.pop(name, None) is not None}
+            _write_section(formatter, title, rows, width)
+        _write_section(formatter, self.others, {**remaining, **self.added}, width)
 
 
 class PanelCommand(TyperCommand):
@@ -100,7 +100,7 @@ class RecipeList(CommandList):
     }
 
 
-def _write(formatter: Any, title: str, rows: Mapping[str, str], width: int) -> None:
+def _write_section(formatter: Any, title: str, rows: Mapping[str, str], width: int) -> None:
     if rows:
         with formatter.section(title):
             formatter.write_dl([(name.ljust(width), text) for name, text in rows.items()])

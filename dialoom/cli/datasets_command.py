@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .option_flags import TrustFlag, WhereFlag, trust_by_flag
+from .option_flags import TrustFlag, WhereFlag, build_trust
 from .terminal import say
 
 
@@ -62,17 +62,17 @@ def describe(
 
     from .reporting import print_tables, write_report
 
-    found = describe_path(
-        path, against or [], where=where, trust=trust_by_flag(trust), embedder=embedder, alike=alike, like=like
+    report = describe_path(
+        path, against or [], where=where, trust=build_trust(trust), embedder=embedder, alike=alike, like=like
     )
     if card:
-        say(str(add_to_card(path, found)))
+        say(str(add_to_card(path, report)))
     if out is not None:
-        write_report(found, out)
+        write_report(report, out)
     if card or out is not None:
         return
-    say(found.title)
-    print_tables(found.tables)
+    say(report.title)
+    print_tables(report.tables)
 
 
 def push(
@@ -92,12 +92,12 @@ def push(
     from dialoom.runs.export.pushing import pushed
     from dialoom.text import pluralize
 
-    done = pushed(folder, repository, is_sent=yes, is_public=public, endpoint=endpoint)
-    for file in done.files:
+    upload = pushed(folder, repository, is_sent=yes, is_public=public, endpoint=endpoint)
+    for file in upload.files:
         say(f"{file}  {(folder / file).stat().st_size:,} bytes")
-    summary = f"{pluralize(len(done.files), 'files')}, {done.bytes:,} bytes, licence {done.licence}"
-    if done.url is None:
-        seen = "public" if public else "private"
-        say(f"{summary}: nothing was sent; --yes sends them to {repository} ({seen}, if it is new)")
+    summary = f"{pluralize(len(upload.files), 'files')}, {upload.bytes:,} bytes, licence {upload.licence}"
+    if upload.url is None:
+        visibility = "public" if public else "private"
+        say(f"{summary}: nothing was sent; --yes sends them to {repository} ({visibility}, if it is new)")
     else:
-        say(f"{summary}: sent to {done.url}")
+        say(f"{summary}: sent to {upload.url}")

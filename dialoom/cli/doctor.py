@@ -36,10 +36,10 @@ from dialoom.runs.preflight import DiscardingLedger, explain_misfit, measure_lar
 from dialoom.settings import LimitSettings, PlayerSettings, validate_settings
 from dialoom.version import __version__
 
-_PYTHON = ">=3.11"
-_KEY = re.compile(r"(_API_KEY|^AWS_ACCESS_KEY_ID)$")
-_OWN_CODE = ("python:", "graph:")
-_EMBED = "embed:"
+_PYTHON_VERSIONS = ">=3.11"
+_KEY_PATTERN = re.compile(r"(_API_KEY|^AWS_ACCESS_KEY_ID)$")
+_USER_CODE_PREFIXES = ("python:", "graph:")
+_EMBED_PREFIX = "embed:"
 PURPOSES: Mapping[str, tuple[str, ...]] = {
     "data": ("datasets", "frames", "parquet"),
     "reports and scores": ("agree", "describe", "plots", "st"),
@@ -48,13 +48,13 @@ PURPOSES: Mapping[str, tuple[str, ...]] = {
     "training": ("training",),
 }
 """The extras for users, by purpose. The other extras are for development, or combine several, as `all` does."""
-_LONGEST_WAIT = 1.0
+_MAX_WAIT_SECONDS = 1.0
 
-_GREETING: tuple[ChatMessage, ...] = (
+_GREETING_PROMPT: tuple[ChatMessage, ...] = (
     {"role": "system", "content": "You answer in one short sentence."},
     {"role": "user", "content": "Say that you are ready."},
 )
-_QUESTION: tuple[ChatMessage, ...] = (
+_JUDGE_PROMPT: tuple[ChatMessage, ...] = (
     {
         "role": "system",
         "content": "You assess one aspect of a conversation. Answer with one "
@@ -68,20 +68,20 @@ _QUESTION: tuple[ChatMessage, ...] = (
     },
 )
 
-_OFF_SHAPE: tuple[ChatMessage, ...] = (
+_CONTRARY_PROMPT: tuple[ChatMessage, ...] = (
     {"role": "system", "content": "You are a friendly person. You never write code, JSON or lists."},
     {"role": "user", "content": "Tell me in one plain sentence what you see from your window."},
 )
 """A request whose text forbids a JSON object: a model replies with an object only if its server enforces the schema."""
 
 
-_EMPTY = (
+_EMPTY_REPLY = (
     "the reply is empty, as from a base model or a model served without its chat template; serve a chat model with "
     "its template"
 )
 
 
-_NO_KEY = "there is no {}; export it, or give a file of keys with --env-file FILE"
+_MISSING_KEY = "there is no {}; export it, or give a file of keys with --env-file FILE"
 
 _ROLE = "doctor"
 """The role that a checked model is bound to."""
@@ -117,7 +117,9 @@ class Check:
     latency: float | None = None
 
 
-def _request(binding: ModelBinding, messages: tuple[ChatMessage, ...], reply_type: type[BaseModel] | None) -> Request:
+def _build_request(
+    binding: ModelBinding, messages: tuple[ChatMessage, ...], reply_type: type[BaseModel] | None
+) -> Request:
     """Return a request to a model: as an assistant or, if the reply has a type, as a judge."""
     role, prompt = ("assistant", "assistant") if reply_type is None else ("judge", "judge-task-completion")
     return Request(
@@ -135,7 +137,7 @@ def _request(binding: ModelBinding, messages: tuple[ChatMessage, ...], reply_typ
     )
 
 
-def examine(
+def run_checks(
     names: Iterable[str] = (),
     recipe: str | None = None,
     timeout: float | Mapping[str, float | None] | None = None,
@@ -157,11 +159,11 @@ def examine(
     """
     bind({_ROLE: 0.0}, OFFLINE_PREFIX, **players)  # checked here: an invalid setting is not a failure of the model
     timeouts = RunLimits().with_settings(validate_settings(LimitSettings, LimitSettings(timeout=timeout))).timeouts
-    settings = GatewaySettings(concurrency=1, max_backoff=_LONGEST_WAIT, timeouts=timeouts)
+    settings = GatewaySettings(concurrency=1, max_backoff=_MAX_WAIT_SECONDS, timeouts=timeouts)
     largest = {} if recipe is None else asyncio.run(_largest(recipe))
-    checks = [_python(), *_packages(), _keys()]
+    checks = [_python(), *_packages(), _check_keys()]
     for model in dict.fromkeys(names):
-        checks += asyncio.run(_model(model, players, settings, largest, strict_params))
+        checks += asyncio.run(_check_model(model, players, settings, largest, strict_params))
     return checks
 
 
@@ -177,8 +179,10 @@ async def _largest(name: str) -> Mapping[str, int]:
 
 
 def _python() -> Check:
-    fits = SpecifierSet(_PYTHON).contains(platform.python_version(), prereleases=True)
-    detail = f"{platform.python_version()} at {sys.executable}" + ("" if fits else f"; dialoom needs {_PYTHON}")
+    fits = SpecifierSet(_PYTHON_VERSIONS).contains(platform.python_version(), prereleases=True)
+    detail = f"{platform.python_version()} at {sys.executable}" + (
+        "" if fits else f"; dialoom needs {_PYTHON_VERSIONS}"
+    )
     return Check("python", platform.python_implementation(), State.OK if fits else State.FAILED, detail)
 
 
@@ -196,12 +200,12 @@ def _packages() -> list[Check]:
     }
     return [
         Check("package", "dialoom", State.OK, __version__),
-        *(_package(each) for each in needed),
-        *(_extra(name, extras[name]) for names in PURPOSES.values() for name in names if name in extras),
+        *(_check_package(each) for each in needed),
+        *(_check_extra(name, extras[name]) for names in PURPOSES.values() for name in names if name in extras),
     ]
 
 
-def _package(requirement: Requirement) -> Check:
+def _check_package(requirement: Requirement) -> Check:
     try:
         version = metadata.version(requirement.name)
         if requirement.specifier.contains(version, prereleases=True):
@@ -212,55 +216,63 @@ def _package(requirement: Requirement) -> Check:
     return Check("package", requirement.name, State.FAILED, detail)
 
 
-def _extra(name: str, requirements: list[Requirement]) -> Check:
-    found = [_package(each) for each in requirements]
-    if all(check.state is State.OK for check in found):
-        return Check("extra", name, State.OK, ", ".join(f"{check.name} {check.detail}" for check in found))
+def _check_extra(name: str, requirements: list[Requirement]) -> Check:
+    checks = [_check_package(each) for each in requirements]
+    if all(check.state is State.OK for check in checks):
+        return Check("extra", name, State.OK, ", ".join(f"{check.name} {check.detail}" for check in checks))
     return Check("extra", name, State.MISSING, f"pip install 'dialoom[{name}]'")
 
 
-def _keys() -> Check:
+def _check_keys() -> Check:
     """Return the names of providers' keys in the environment, and never their values."""
-    names = sorted(name for name, value in os.environ.items() if value and _KEY.search(name))
+    names = sorted(name for name, value in os.environ.items() if value and _KEY_PATTERN.search(name))
     return Check("keys", "environment", State.OK if names else State.MISSING, ", ".join(names) or "no key is set")
 
 
-async def _model(
+async def _check_model(
     model: str, players: PlayerSettings, settings: GatewaySettings, largest: Mapping[str, int], is_strict: bool
 ) -> list[Check]:
     """Check a model with a greeting and, if it answers, two requests for JSON: by prompt, and by schema alone."""
     try:
         binding = bind({_ROLE: 0.0}, model, **players).by_role[_ROLE]
         if (
-            what := find_missing_key(binding)
+            variable := find_missing_key(binding)
         ) is not None:  # checked first, because it does not need the import of LiteLLM
-            return [Check("model", model, State.FAILED, _NO_KEY.format(what))]
+            return [Check("model", model, State.FAILED, _MISSING_KEY.format(variable))]
         check_model(model)
         check_parameters({"": binding})
     except BindingError as error:
         return [Check("model", model, State.FAILED, str(error))]
     if is_strict and (changed := describe_changed_parameters({_ROLE: binding}, with_seed=False).get(_ROLE)) is not None:
         return [Check("parameters", model, State.FAILED, f"{changed}; change the configuration to what is sent")]
-    if not model.startswith(_OWN_CODE):
+    if not model.startswith(_USER_CODE_PREFIXES):
         load_litellm()  # its import takes seconds, which must not count as the model's latency
-    shapes = RejectedForms()
-    gateway = Gateway(DiscardingLedger(), settings.model_copy(update={"strict_params": is_strict}), shapes=shapes)
+    rejected_forms = RejectedForms()
+    gateway = Gateway(
+        DiscardingLedger(), settings.model_copy(update={"strict_params": is_strict}), shapes=rejected_forms
+    )
     changes = describe_changed_parameters({_ROLE: binding})
-    answered = await _answered(gateway, _request(binding, _GREETING, None), changes)
+    answered = await _check_answer(gateway, _build_request(binding, _GREETING_PROMPT, None), changes)
     checks = [Check("parameters", model, State.CHANGED, changed) for changed in changes.values()]
     checks.append(answered)
     if answered.state is State.OK and (window := await asyncio.to_thread(fetch_served_window, binding)) is not None:
-        checks.append(_fits(binding, window, largest))
-    if answered.state is State.OK and not model.startswith((*_OWN_CODE, _EMBED)):
-        checks.append(await _answered(gateway, _request(binding, _QUESTION, Verdict)))
+        checks.append(_check_window(binding, window, largest))
+    if answered.state is State.OK and not model.startswith((*_USER_CODE_PREFIXES, _EMBED_PREFIX)):
+        checks.append(await _check_answer(gateway, _build_request(binding, _JUDGE_PROMPT, Verdict)))
         if not model.startswith(OFFLINE_PREFIX):
-            checks.append(await _schema_enforcement(gateway, _request(binding, _OFF_SHAPE, Verdict), shapes))
+            checks.append(
+                await _check_schema_enforcement(
+                    gateway, _build_request(binding, _CONTRARY_PROMPT, Verdict), rejected_forms
+                )
+            )
     return checks
 
 
-async def _answered(gateway: Gateway, request: Request, changes: dict[str, str] | None = None) -> Check:
+async def _check_answer(gateway: Gateway, request: Request, changes: dict[str, str] | None = None) -> Check:
     """Check that a request is answered, in the requested schema; add changes that only this request reveals."""
-    check, completion = await _asked(gateway, request, "model" if request.reply_type is None else "structured output")
+    check, completion = await _send_request(
+        gateway, request, "model" if request.reply_type is None else "structured output"
+    )
     if completion is None:
         return check
     if changes is not None and completion.changes is not None:
@@ -272,11 +284,11 @@ async def _answered(gateway: Gateway, request: Request, changes: dict[str, str] 
             detail = f"no reply in the requested form ({error}): {completion.text!r:.80}; not suitable as a judge"
             return replace(check, state=State.FAILED, detail=detail)
     elif not completion.text.strip():
-        return replace(check, state=State.FAILED, detail=_EMPTY)
+        return replace(check, state=State.FAILED, detail=_EMPTY_REPLY)
     return check
 
 
-async def _asked(gateway: Gateway, request: Request, about: str) -> tuple[Check, Completion | None]:
+async def _send_request(gateway: Gateway, request: Request, about: str) -> tuple[Check, Completion | None]:
     """Make a request; return a check that it was answered, and the reply."""
     started = time.monotonic()
     try:
@@ -284,51 +296,51 @@ async def _asked(gateway: Gateway, request: Request, about: str) -> tuple[Check,
     except ProviderError as error:
         return Check(about, request.model, State.FAILED, str(error)), None
     latency = time.monotonic() - started
-    detail = f"answered in {latency:.2f} s{_tokens(completion)}"
+    detail = f"answered in {latency:.2f} s{_format_usage(completion)}"
     return Check(about, request.model, State.OK, detail, latency), completion
 
 
-def _fits(binding: ModelBinding, window: ServedWindow, largest: Mapping[str, int]) -> Check:
+def _check_window(binding: ModelBinding, window: ServedWindow, largest: Mapping[str, int]) -> Check:
     """Check that a recipe's largest requests fit into the context window that a server reports."""
-    message = f"context window of {window.tokens:,} tokens"
+    detail = f"context window of {window.tokens:,} tokens"
     for role, tokens in largest.items():
         if (reason := explain_misfit(role, binding, tokens, window)) is not None:
             return Check("context", binding.model, State.FAILED, reason)
     if largest:
-        message += f"; the recipe's largest request has {max(largest.values()):,}"
-    return Check("context", binding.model, State.OK, message)
+        detail += f"; the recipe's largest request has {max(largest.values()):,}"
+    return Check("context", binding.model, State.OK, detail)
 
 
-async def _schema_enforcement(gateway: Gateway, request: Request, shapes: RejectedForms) -> Check:
+async def _check_schema_enforcement(gateway: Gateway, request: Request, rejected_forms: RejectedForms) -> Check:
     """Check that the server enforces the schema even if the prompt contradicts it, so that every reply is valid.
 
     A schema that was explicitly requested and is not enforced is a failure; in `auto` mode it is not.
     """
     if request.structured == "prompt":
         return Check("shape", request.model, State.MISSING, "not requested; only the prompt asks for the format")
-    check, completion = await _asked(gateway, request, "shape")
+    check, completion = await _send_request(gateway, request, "shape")
     if completion is None:
         return check
-    form = shapes.select_form(load_litellm(), request)
-    if request.structured == "json" and _is_object(completion.text):
+    form = rejected_forms.select_form(load_litellm(), request)
+    if request.structured == "json" and _is_json_object(completion.text):
         return replace(check, detail=f"the server enforces a JSON object, but no schema; requested as {form}")
     try:
         parse_reply(completion.text, Verdict)
     except ValueError:
-        how = "the model supports no structured output" if form is ReplyForm.NONE else f"requested as {form}"
+        reason = "the model supports no structured output" if form is ReplyForm.NONE else f"requested as {form}"
         state = State.MISSING if request.structured == "auto" else State.FAILED
-        return replace(check, state=state, detail=f"not enforced ({how}); only the prompt asks for the format")
+        return replace(check, state=state, detail=f"not enforced ({reason}); only the prompt asks for the format")
     return replace(check, detail=f"enforced, requested as {form}")
 
 
-def _is_object(text: str) -> bool:
+def _is_json_object(text: str) -> bool:
     try:
         return isinstance(json.loads(text), dict)
     except ValueError:
         return False
 
 
-def _tokens(completion: Completion) -> str:
+def _format_usage(completion: Completion) -> str:
     if completion.input_tokens is None or completion.output_tokens is None:
         return ", without reporting its tokens"
     price = "at an unknown price" if completion.cost is None else f"for ${completion.cost:.6f}"

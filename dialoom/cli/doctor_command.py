@@ -40,22 +40,24 @@ def doctor(
     **given: Unpack[DoctorCommand],
 ) -> None:
     """Check Python, packages, keys and models before a run; exit with 1 if a check fails."""
-    from dialoom.cli.doctor import PURPOSES, State, examine
+    from dialoom.cli.doctor import PURPOSES, State, run_checks
     from dialoom.settings import PlayerSettings, select_settings
 
-    checks = examine(model or (), recipe, given["timeout"], strict_params, **select_settings(PlayerSettings, given))
-    is_well = all(check.state is not State.FAILED for check in checks)
+    checks = run_checks(model or (), recipe, given["timeout"], strict_params, **select_settings(PlayerSettings, given))
+    is_ok = all(check.state is not State.FAILED for check in checks)
     if json:
-        say_json({"ok": is_well, "checks": [asdict(check) for check in checks]})
+        say_json({"ok": is_ok, "checks": [asdict(check) for check in checks]})
     else:
         missing = {check.name for check in checks if check.about == "extra" and check.state is State.MISSING}
         _print_checks([check for check in checks if check.about != "extra" or check.name not in missing])
-        say("all required checks passed" if is_well else "some checks failed: see 'failed' above")
-        absent = {purpose: [name for name in names if name in missing] for purpose, names in PURPOSES.items()}
+        say("all required checks passed" if is_ok else "some checks failed: see 'failed' above")
+        missing_by_purpose = {
+            purpose: [name for name in names if name in missing] for purpose, names in PURPOSES.items()
+        }
         if missing:
             say("optional, not installed; some commands need them (pip install 'dialoom[NAME]'):")
-        say_lines(f"  {purpose}: {', '.join(names)}" for purpose, names in absent.items() if names)
-    raise typer.Exit(0 if is_well else 1)
+        say_lines(f"  {purpose}: {', '.join(names)}" for purpose, names in missing_by_purpose.items() if names)
+    raise typer.Exit(0 if is_ok else 1)
 
 
 def _print_checks(checks: Sequence[Check]) -> None:

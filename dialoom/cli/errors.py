@@ -8,19 +8,21 @@ EXIT_DONE, EXIT_SOME_FAILED, EXIT_USAGE, EXIT_STOPPED, EXIT_INTERRUPTED = 0, 1, 
 """In this order: all is done; some scenarios or checks failed; wrong usage or data; stopped early and resumable;
 interrupted before there was anything to resume."""
 
-OF_PLAYING = (
+PLAY_EPILOG = (
     "Exit codes: 0 all done, 1 some scenarios or checks failed, 2 bad usage or data, 3 stopped early and resumable."
 )
-OF_LOOKING = "Exit codes: 0 done, 2 bad usage, configuration or data."
-OF_IMPORTING = "Exit codes: 0 done, 1 a check failed with an error, 2 bad usage or data, 130 stopped."
-OF_REQUIRING = "Exit codes: 0 every requirement is met, 1 a requirement is not met, 2 bad usage, configuration or data."
-OF_DOCTOR = "Exit codes: 0 all checks passed, 1 a check failed, 2 bad usage."
-OF_POOLS = "Exit codes: 0 done, 1 the writer failed, 2 bad usage or data, 3 stopped early and resumable."
-OF_STEPPING = (
+READ_EPILOG = "Exit codes: 0 done, 2 bad usage, configuration or data."
+IMPORT_EPILOG = "Exit codes: 0 done, 1 a check failed with an error, 2 bad usage or data, 130 stopped."
+REQUIRE_EPILOG = (
+    "Exit codes: 0 every requirement is met, 1 a requirement is not met, 2 bad usage, configuration or data."
+)
+DOCTOR_EPILOG = "Exit codes: 0 all checks passed, 1 a check failed, 2 bad usage."
+POOL_EPILOG = "Exit codes: 0 done, 1 the writer failed, 2 bad usage or data, 3 stopped early and resumable."
+STEP_EPILOG = (
     "Exit codes: 0 every line was carried out, 1 a step failed (provider or reply), 2 bad usage, configuration or "
     "data, or a line that cannot be carried out, 3 stopped early (budget, Ctrl-C). Played steps are kept."
 )
-OF_REPLAYING = (
+REPLAY_EPILOG = (
     "Exit codes: 0 the steps are as recorded (with --live: the judgements are as recorded, or all requirements are "
     "met), 1 otherwise, 2 the file is not a case, or bad usage."
 )
@@ -70,25 +72,25 @@ _ADVICE = {
 """The next steps as commands, by the action of the advice."""
 
 
-def worded(error: BaseException) -> str:
+def format_error(error: BaseException) -> str:
     """Return an error's message with settings named as flags of the command line."""
     if not isinstance(error, DialoomError):
         return str(error)
     text = error.message
     if error.setting is not None:
-        text = text.replace(error.setting, flag(error.setting), 1)
-    return text if error.advice is None else f"{text}; {advised(error.advice)}"
+        text = text.replace(error.setting, get_flag(error.setting), 1)
+    return text if error.advice is None else f"{text}; {format_advice(error.advice)}"
 
 
-def advised(advice: Advice) -> str:
+def format_advice(advice: Advice) -> str:
     """Return a piece of advice as text, with the command for its action if there is one."""
     prices = " ".join(f"--price {model}=IN,OUT" for model in advice.values.get("models", "").split())
     return _ADVICE.get(advice.action, advice.text).format(**{"prices": prices, **advice.values})
 
 
-def flag(setting: str) -> str:
+def get_flag(setting: str) -> str:
     """Return the flag of an option."""
-    from .setting_flags import flag_names
+    from .setting_flags import get_flag_names
 
-    name = flag_names().get(setting, setting)
+    name = get_flag_names().get(setting, setting)
     return _FLAGS.get(name) or "--" + name.replace("_", "-")

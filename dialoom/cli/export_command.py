@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from .completion import export_formats
-from .errors import OF_LOOKING
-from .option_flags import Flags, JudgingFlag, RunArgument, TrustFlag, WhereFlag, flags_of, trust_by_flag, with_flags
+from .completion import complete_export_formats
+from .errors import READ_EPILOG
+from .option_flags import Flags, JudgingFlag, RunArgument, TrustFlag, WhereFlag, build_flags, build_trust, with_flags
 from .terminal import say, say_lines
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def register(app: typer.Typer, arguments: list[str]) -> None:
     """Add `export` to the commands; its recipe is the recipe of the run in the arguments."""
     is_export = arguments[:1] == ["export"]
-    recipe = _recipe(arguments[1:]) if is_export else None
+    recipe = _find_recipe(arguments[1:]) if is_export else None
     # If the run cannot be read, that error should be reported instead of an unknown flag.
     settings = {"ignore_unknown_options": True, "allow_extra_args": True} if is_export and recipe is None else {}
     flags: Flags = {}
@@ -34,11 +34,11 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
         # The options of all formats; the command checks later whether its format has the given options.
         for exporter in build_exporters(recipe).values():
             if exporter.options is not None:
-                flags = {**flags_of(exporter.options), **flags}
-    app.command("export", help=text, epilog=OF_LOOKING, context_settings=settings)(with_flags(_export, flags))
+                flags = {**build_flags(exporter.options), **flags}
+    app.command("export", help=text, epilog=READ_EPILOG, context_settings=settings)(with_flags(_export, flags))
 
 
-def _recipe(arguments: list[str]) -> Recipe | None:
+def _find_recipe(arguments: list[str]) -> Recipe | None:
     """Return the recipe of the first argument that is a run; `None` if no argument is."""
     from dialoom.api.run import RunReader
     from dialoom.errors import DialoomError
@@ -70,7 +70,7 @@ def _export(
         typer.Option(
             metavar="FORMAT",
             help="dialogues, sharegpt, sft (of dialogues), or one of the recipe's own formats.",
-            autocompletion=export_formats,
+            autocompletion=complete_export_formats,
         ),
     ] = "dialogues",
     encoding: Annotated[
@@ -122,11 +122,11 @@ def _export(
 
     options = {name: value for name, value in given.items() if value is not None and value != []}
     path, is_piped = Path(out), out == "-"
-    to = out if not is_piped else "/dev/stdout" if card else sys.stdout
-    with RunReader(run, trust=trust_by_flag(trust)) as reader:
+    destination = out if not is_piped else "/dev/stdout" if card else sys.stdout
+    with RunReader(run, trust=build_trust(trust)) as reader:
         status = reader.status()  # before, because what is finished during the export is not in it
         counts = reader.export(
-            path=to,
+            path=destination,
             options=options,
             format=format,
             judging=judging,
@@ -141,25 +141,25 @@ def _export(
         )
         branches = reader.promoted_branches
         facet = WithFacets.of(reader.recipe).split_facet
-    what = "rows" if "parquet" in (encoding, path.suffix[1:]) else "lines"
+    unit = "rows" if "parquet" in (encoding, path.suffix[1:]) else "lines"
     if path.is_dir() and len(counts) == 1:
-        what = "files"
+        unit = "files"
     parts = ", ".join(f"{part} {count:,}" for part, count in counts.items()) if len(counts) > 1 else ""
     say(
-        f"{pluralize(sum(counts.values()), what)} written to {'standard output' if is_piped else path}"
+        f"{pluralize(sum(counts.values()), unit)} written to {'standard output' if is_piped else path}"
         + (f": {parts}" if parts else "")
         + (f" (pending: {pluralize(status.pending, 'scenarios')})" if status.pending else ""),
         err=is_piped,
     )
     say_lines(counts.notices, err=True)
     if test_share is not None and len(counts) > 1:
-        say(_realised(counts, test_share, facet or ""), err=is_piped)
+        say(_format_realised_share(counts, test_share, facet or ""), err=is_piped)
     for id_, branch in branches:
         say(f"{id_}: taken from the branch {branch.name!r}, which was made in the step debugger", err=is_piped)
 
 
-def _realised(counts: Mapping[str, int], share: float, facet: str) -> str:
+def _format_realised_share(counts: Mapping[str, int], share: float, facet: str) -> str:
     """Return the actual test share, which can differ from the requested one, as a person's rows stay together."""
     realised = counts["test"] / sum(counts.values())
-    rest = f"{share:.1%} was requested; all rows with the same {facet} are in the same file"
-    return f"test share {realised:.1%} of the rows ({rest})"
+    note = f"{share:.1%} was requested; all rows with the same {facet} are in the same file"
+    return f"test share {realised:.1%} of the rows ({note})"

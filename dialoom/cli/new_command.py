@@ -16,27 +16,27 @@ import typer
 from dialoom.errors import RunError
 
 from .command_list import PanelCommand
-from .errors import OF_LOOKING, OF_PLAYING
-from .new_folder import check_is_new, filled
-from .option_flags import unread
+from .errors import PLAY_EPILOG, READ_EPILOG
+from .new_folder import check_folder_is_new, fill_template
+from .option_flags import placeholder_command
 from .terminal import say
 
 if TYPE_CHECKING:
     from .setting_flags import RunCommand
 
-_GOALS = ("goal", "task", "problem", "question", "request")
-_IDS = ("id", "person_id", "user_id", "name", "email")
-_MOST_INSPECTED = 1000
+_GOAL_COLUMNS = ("goal", "task", "problem", "question", "request")
+_ID_COLUMNS = ("id", "person_id", "user_id", "name", "email")
+_MAX_INSPECTED_ROWS = 1000
 """The maximum number of rows read to detect a file's columns."""
 
-_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_NAME_PATTERN = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
-_STUDY = (
+_STUDY_HELP = (
     "Make a folder with a study that runs offline, with example people, your own, or those of recorded conversations."
 )
 
-_NOT_HERE = (
+_EXCLUDED_SETTINGS = (
     "out",
     "folder",
     "config",
@@ -59,10 +59,10 @@ _NOT_HERE = (
 
 def register(app: typer.Typer, arguments: list[str]) -> None:
     """Add `new` to the commands; the recipe that `study` uses is imported only if `study` is in the arguments."""
-    new = typer.Typer(no_args_is_help=True, rich_markup_mode=None, epilog=OF_LOOKING)
-    new.command("recipe", epilog=OF_LOOKING)(recipe)
-    new.command("study", help=_STUDY, epilog=OF_PLAYING, cls=PanelCommand)(
-        _study_command() if arguments[:2] == ["new", "study"] else unread
+    new = typer.Typer(no_args_is_help=True, rich_markup_mode=None, epilog=READ_EPILOG)
+    new.command("recipe", epilog=READ_EPILOG)(recipe)
+    new.command("study", help=_STUDY_HELP, epilog=PLAY_EPILOG, cls=PanelCommand)(
+        _build_study_command() if arguments[:2] == ["new", "study"] else placeholder_command
     )
     app.add_typer(
         new, name="new", help="Make a folder with a working recipe or study as a starting point for your own."
@@ -81,15 +81,15 @@ def recipe(
     ] = None,
 ) -> None:
     """Make a folder with a recipe, a test that plays it offline, and a README."""
-    if not _NAME.fullmatch(name):
+    if not _NAME_PATTERN.fullmatch(name):
         raise RunError(f"name {name!r} must be lower-case words with hyphens between them, e.g. web-shop")
     module = name.replace("-", "_")
     words = {"@NAME@": name, "@MODULE@": module, "@CLASS@": name.title().replace("-", "")}
     templates = {"recipe.py": f"{module}.py", "test.py": f"test_{module}.py", "README.md": "README.md"}
-    _write(out or Path(name), templates, words)
+    _write_files(out or Path(name), templates, words)
 
 
-def _study_command() -> Callable[..., None]:
+def _build_study_command() -> Callable[..., None]:
     from dialoom.runs.configuration.recipes import load_recipe
 
     from .setting_flags import with_settings
@@ -123,25 +123,25 @@ def _study_command() -> Callable[..., None]:
             raise RunError("give --from or --from-transcripts, not both")
         raise typer.Exit(seed_study(recipe, given, options["talks"], place, name))
 
-    return with_settings(study, recipe, without=_NOT_HERE)
+    return with_settings(study, recipe, without=_EXCLUDED_SETTINGS)
 
 
 def _write_study(folder: Path, name: str, people: Path | None) -> None:
     """Write a study of example people, or of the people in a file, and print what was found and the next command."""
     templates = {"study.toml": "study.toml", "study-README.md": "README.md"}
     templates |= {"people.csv": "people.csv"} if people is None else {}
-    found, goal = ('file = "people.csv"', "") if people is None else _inspected(people, folder)
+    people_table, goal = ('file = "people.csv"', "") if people is None else _inspect_people(people, folder)
     tasks = (
         "# Each person has one conversation: the goal is a column of the people. [tasks] would give them several."
         if goal
         else '[tasks]            # each person gets each task\nrows = ["return a kettle", "change an address"]'
     )
-    words = {"@NAME@": name, "@PEOPLE@": found, "@TASKS@": tasks, "@GOAL@": goal or "{{ task.goal }}"}
-    _write(folder, templates, words)
+    words = {"@NAME@": name, "@PEOPLE@": people_table, "@TASKS@": tasks, "@GOAL@": goal or "{{ task.goal }}"}
+    _write_files(folder, templates, words)
     say(f"next: {shlex.join(['dialoom', 'run', str(folder / 'study.toml'), '-o', f'{name}.db'])}")
 
 
-def _inspected(people: Path, folder: Path) -> tuple[str, str]:
+def _inspect_people(people: Path, folder: Path) -> tuple[str, str]:
     """Return the lines of `[people]` for a file, and the template of the goal if a column contains goals.
 
     Raises:
@@ -150,25 +150,25 @@ def _inspected(people: Path, folder: Path) -> tuple[str, str]:
     from dialoom.inputs import DataError
     from dialoom.personas.rows import read_rows
 
-    rows = [row for _, row in islice(read_rows(people, "description"), _MOST_INSPECTED)]
+    rows = [row for _, row in islice(read_rows(people, "description"), _MAX_INSPECTED_ROWS)]
     if not rows:
         raise DataError(people, "contains no rows; give at least one person (one per row)")
     columns = [column for column in rows[0] if all(column in row for row in rows)]
-    goal = next((column for column in columns if column.lower() in _GOALS), "")
-    names = [column for column in columns if column.lower() in _IDS]
-    id_ = next((column for column in names if len({str(row[column]) for row in rows}) == len(rows)), "")
-    described = [each for each in columns if each != goal and (each not in names or each.lower() == "name")]
-    count = f"{len(rows):,} people" if len(rows) < _MOST_INSPECTED else f"at least {len(rows):,} people"
+    goal = next((column for column in columns if column.lower() in _GOAL_COLUMNS), "")
+    id_columns = [column for column in columns if column.lower() in _ID_COLUMNS]
+    id_ = next((column for column in id_columns if len({str(row[column]) for row in rows}) == len(rows)), "")
+    portrait = [each for each in columns if each != goal and (each not in id_columns or each.lower() == "name")]
+    count = f"{len(rows):,} people" if len(rows) < _MAX_INSPECTED_ROWS else f"at least {len(rows):,} people"
     roles = f"id: {id_ or 'none'}; goal: " + (goal or "none, so the study's tasks are used")
-    say(f"{people}: {count}; columns: {', '.join(columns)}; {roles}; portrait: {', '.join(described) or 'none'}")
+    say(f"{people}: {count}; columns: {', '.join(columns)}; {roles}; portrait: {', '.join(portrait) or 'none'}")
     lines = [f"file = {json.dumps(relpath(people, folder), ensure_ascii=False)}"]
     if id_ not in ("", "id", "name"):
         lines.append(f"id = {json.dumps(id_, ensure_ascii=False)}")
-    lines.append(f"portrait = {json.dumps(described, ensure_ascii=False)}")
+    lines.append(f"portrait = {json.dumps(portrait, ensure_ascii=False)}")
     return "\n".join(lines), f"{{{{ person.{goal} }}}}" if goal else ""
 
 
-def _write(folder: Path, templates: Mapping[str, str], words: Mapping[str, str]) -> None:
+def _write_files(folder: Path, templates: Mapping[str, str], words: Mapping[str, str]) -> None:
     """Write files from templates into a new folder, and print the files' paths.
 
     Args:
@@ -181,9 +181,9 @@ def _write(folder: Path, templates: Mapping[str, str], words: Mapping[str, str])
     """
     from dialoom.outputs import make_folder, text_output
 
-    check_is_new(folder)
+    check_folder_is_new(folder)
     make_folder(folder)
     for template, target in templates.items():
         with text_output(folder / target) as file:
-            file.write(filled(template, words))
+            file.write(fill_template(template, words))
         say(folder / target)

@@ -10,7 +10,7 @@ from pathlib import Path
 from dialoom.errors import RunError
 
 
-def check_is_new(folder: Path) -> None:
+def check_folder_is_new(folder: Path) -> None:
     """Check that a folder is missing or empty.
 
     Raises:
@@ -20,7 +20,7 @@ def check_is_new(folder: Path) -> None:
         raise RunError(f"{folder} exists already; give another folder")
 
 
-def filled(template: str, words: Mapping[str, str]) -> str:
+def fill_template(template: str, words: Mapping[str, str]) -> str:
     """Return the text of a shipped template with its placeholders, such as `@NAME@`, replaced by these words."""
     text = resources.files(__package__).joinpath("templates", f"{template}.txt").read_text(encoding="utf-8")
     return re.sub("@[A-Z]+@", lambda found: words[found[0]], text)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 
 import typer
 
-from .completion import judgings
+from .completion import complete_judgings
 from .terminal import say
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ JudgingFlag = Annotated[
         "--judging",
         metavar="NAME",
         help="The set of judgements to use; by default the run's own.",
-        autocompletion=judgings,
+        autocompletion=complete_judgings,
     ),
 ]
 
@@ -66,19 +66,19 @@ DifferentUsersFlag = Annotated[
 ]
 
 
-def trust_by_flag(is_given: bool) -> Trust:
+def build_trust(is_given: bool) -> Trust:
     """Return the trust in the code and addresses of a file; those trusted only by the flag are reported before use."""
     from dialoom.runs.configuration.trust import Trust
 
     return Trust(is_given, lambda line: say(line, err=True))
 
 
-def recipe_argument(arguments: list[str], command: str) -> str | None:
+def find_recipe_argument(arguments: list[str], command: str) -> str | None:
     """Return the argument that may name a recipe: the first one after the command that is no flag."""
     return next((each for each in arguments[1:] if arguments[0] == command and not each.startswith("-")), None)
 
 
-def unread() -> None:
+def placeholder_command() -> None:
     """Do nothing; this replaces a command that the arguments do not use."""
 
 
@@ -100,71 +100,71 @@ def with_flags(
     parameters = inspect.signature(command).parameters.values()
     own = [each.replace(annotation=hints[each.name]) for each in parameters if each.kind is not each.VAR_KEYWORD]
     own_names = {each.name for each in own}
-    more = [
+    added = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         for name, (annotation, default) in flags.items()
         if name not in own_names
     ]
 
     @functools.wraps(command)
-    def taking_flags(**values: Any) -> None:
+    def wrapper(**values: Any) -> None:
         arguments = {name: values.pop(name) for name in own_names}
         with read(values) as given:
             command(**arguments, **given)
 
-    taking_flags.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
-    taking_flags.__annotations__ = {each.name: each.annotation for each in (*own, *more)}
-    return taking_flags
+    wrapper.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {each.name: each.annotation for each in (*own, *added)}
+    return wrapper
 
 
-def flags_of(options: type[BaseModel], panel: str | None = None) -> Flags:
+def build_flags(options: type[BaseModel], panel: str | None = None) -> Flags:
     """Return a flag for each field. A flag that is not given has no value, so that the field's default applies.
 
     Args:
         options: The options' type.
         panel: The panel of the help that lists the flags.
     """
-    return {name: (_option(name, field, panel), None) for name, field in options.model_fields.items()}
+    return {name: (_build_option(name, field, panel), None) for name, field in options.model_fields.items()}
 
 
-def _option(name: str, field: FieldInfo, panel: str | None) -> Any:
+def _build_option(name: str, field: FieldInfo, panel: str | None) -> Any:
     flag = "--" + (field.alias or name).replace("_", "-")
-    type_, repeated = _flag_type(field.annotation)
+    type_, is_repeated = _get_flag_type(field.annotation)
     default = field.get_default()
-    shown = ", ".join(map(str, default)) if isinstance(default, tuple) else default
+    default_text = ", ".join(map(str, default)) if isinstance(default, tuple) else default
     help_ = (field.description or "") + (
-        f" [default: {shown}]" if type_ is not bool and shown not in (None, "") else ""
+        f" [default: {default_text}]" if type_ is not bool and default_text not in (None, "") else ""
     )
     if type_ is bool:
-        both, help_ = f"{flag}/--no-{flag[2:]}", f"{help_} [default: {'on' if default else 'off'}]"
-        return Annotated[bool | None, typer.Option(both, help=help_, show_default=False, rich_help_panel=panel)]
-    is_number = type_ in (int, float) and not repeated
+        names, help_ = f"{flag}/--no-{flag[2:]}", f"{help_} [default: {'on' if default else 'off'}]"
+        return Annotated[bool | None, typer.Option(names, help=help_, show_default=False, rich_help_panel=panel)]
+    is_number = type_ in (int, float) and not is_repeated
     option = typer.Option(
         flag,
         help=help_,
         show_default=False,
         rich_help_panel=panel,
-        parser=number if is_number else None,
+        parser=parse_number if is_number else None,
         metavar=("N" if type_ is int else "NUMBER") if is_number else None,
     )
-    return Annotated[list[type_] | None, option] if repeated else Annotated[type_ | None, option]  # type: ignore[valid-type]
+    return Annotated[list[type_] | None, option] if is_repeated else Annotated[type_ | None, option]  # type: ignore[valid-type]
 
 
-def by_role(given: Iterable[str]) -> dict[str, str]:
+def parse_role_models(texts: Iterable[str]) -> dict[str, str]:
     """Return the models by role, from values such as `assistant=openai/gpt-5`.
 
     Raises:
         BadParameter: If a value has no role.
     """
-    named = {}
-    for each in given:
-        role, is_named, named[role] = each.partition("=")
+    models = {}
+    for each in texts:
+        role, is_named, models[role] = each.partition("=")
         if not is_named:
             raise typer.BadParameter(f"--model must have the form ROLE=MODEL, got {each!r}")
-    return named
+    return models
 
 
-def number(text: str) -> Any:
+def parse_number(text: str) -> Any:
     """Return the number in a text, or the text if it is not a number, which the setting's own check then rejects."""
     for type_ in (int, float):
         with contextlib.suppress(ValueError):
@@ -172,11 +172,11 @@ def number(text: str) -> Any:
     return text
 
 
-def _flag_type(annotation: Any) -> tuple[type, bool]:
+def _get_flag_type(annotation: Any) -> tuple[type, bool]:
     """Return the type of a flag's value, and whether the flag can be repeated; pydantic checks the value strictly."""
     arguments = [argument for argument in get_args(annotation) if argument not in (type(None), Ellipsis)]
     if get_origin(annotation) is tuple:
-        return _flag_type(arguments[0])[0], True
+        return _get_flag_type(arguments[0])[0], True
     if get_origin(annotation) is Annotated or (get_origin(annotation) is not None and len(arguments) == 1):
-        return _flag_type(arguments[0])
+        return _get_flag_type(arguments[0])
     return annotation if annotation in (bool, int, float, Path) else str, False

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import typer
 
 from .command_list import PanelCommand
-from .errors import OF_LOOKING, OF_POOLS
-from .option_flags import JsonFlag, unread
+from .errors import POOL_EPILOG, READ_EPILOG
+from .option_flags import JsonFlag, placeholder_command
 
 if TYPE_CHECKING:
     from .setting_flags import RunCommand
 
-_BUILD = "Have a model write profiles or personalities, in rounds, and keep those that differ from all earlier ones."
+_BUILD_HELP = (
+    "Have a model write profiles or personalities, in rounds, and keep those that differ from all earlier ones."
+)
 
-_NOT_HERE = (
+_EXCLUDED_SETTINGS = (
     "out",
     "folder",
     "dry_run",
@@ -40,16 +42,16 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
         no_args_is_help=True,
         rich_markup_mode=None,
     )
-    personas.command("build", help=_BUILD, epilog=OF_POOLS, cls=PanelCommand)(
-        _build_command() if arguments[:2] == ["personas", "build"] else unread
+    personas.command("build", help=_BUILD_HELP, epilog=POOL_EPILOG, cls=PanelCommand)(
+        _create_build_command() if arguments[:2] == ["personas", "build"] else placeholder_command
     )
     for command in (combine, check):
-        personas.command(epilog=OF_LOOKING)(command)
-    personas.command("import", epilog=OF_LOOKING)(import_)
+        personas.command(epilog=READ_EPILOG)(command)
+    personas.command("import", epilog=READ_EPILOG)(import_)
     app.add_typer(personas, name="personas")
 
 
-def _build_command() -> Callable[..., None]:
+def _create_build_command() -> Callable[..., None]:
     from dialoom.runs.configuration.recipes import load_recipe
 
     from .setting_flags import with_settings
@@ -73,7 +75,7 @@ def _build_command() -> Callable[..., None]:
 
         raise typer.Exit(build_pool(recipe, given, pool))
 
-    return with_settings(build, recipe, without=_NOT_HERE)
+    return with_settings(build, recipe, without=_EXCLUDED_SETTINGS)
 
 
 def combine(

@@ -27,12 +27,12 @@ from dialoom.runs.preflight import CostEstimate, ExpectedUsage
 from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.settings import Budget, ModelLike, select_settings
 
-from .console import make_console, table_of
-from .errors import EXIT_DONE, EXIT_INTERRUPTED, flag
+from .console import build_table, make_console
+from .errors import EXIT_DONE, EXIT_INTERRUPTED, get_flag
 from .reporting import print_tables
-from .setting_flags import CallCommand, JudgeCommand, RunCommand, named_models, only_model
+from .setting_flags import CallCommand, JudgeCommand, RunCommand, get_single_model, split_models
 from .terminal import say, say_lines
-from .watcher import Watcher, watched
+from .watcher import Watcher, prepare_watcher
 
 Result = TypeVar("Result")
 
@@ -41,7 +41,7 @@ def start_run(spec: str, recipe: Recipe, given: RunCommand) -> int:
     """Carry out `dialoom run RECIPE`; return the exit code."""
     if given["dry_run"]:
         return estimate_run(spec, given)
-    settings, watcher = watched(PlaySettings, given)
+    settings, watcher = prepare_watcher(PlaySettings, given)
     if (path := given["out"]) is None:
         raise RunError("-o RUN is missing: give the file in which to store the run, such as -o run.db")
     folder = given["folder"]
@@ -59,7 +59,7 @@ def start_run(spec: str, recipe: Recipe, given: RunCommand) -> int:
 
 def estimate_run(recipe: str | Recipe, given: RunCommand) -> int:
     """Carry out `--dry-run`; return the exit code."""
-    settings, watcher = watched(PlaySettings, given)
+    settings, watcher = prepare_watcher(PlaySettings, given)
     print_estimate(
         run_with_display(aestimate(recipe, **settings), watcher), cast("Budget | None", settings["budget"]) or Budget()
     )
@@ -72,7 +72,7 @@ def play_or_resume(recipe: Recipe, path: Path, given: RunCommand) -> Watcher:
     Raises:
         RunError: If the existing run was made with other settings.
     """
-    settings, watcher = watched(PlaySettings, given)
+    settings, watcher = prepare_watcher(PlaySettings, given)
     if path.exists():
         if differing := RunReader(path).config_diff(resolve_new_run(recipe, False, **settings).config, recipe):
             raise RunError(
@@ -87,7 +87,7 @@ def play_or_resume(recipe: Recipe, path: Path, given: RunCommand) -> Watcher:
 
 def resume_run(path: Path, retry_failed: bool, trials: int | None, given: CallCommand) -> int:
     """Carry out `dialoom resume`; return the exit code."""
-    calls, watcher = watched(CallSettings, given)
+    calls, watcher = prepare_watcher(CallSettings, given)
     run_with_display(aresume(path, retry_failed=retry_failed, trials=trials, **calls), watcher)
     return watcher.exit_code()
 
@@ -97,7 +97,7 @@ def retry_run(
 ) -> int:
     """Carry out `dialoom retry`; return the exit code."""
     rejudge = f"dialoom retry {path} --unparsed --judging {judging or OWN_JUDGEMENTS!r}"
-    calls, watcher = watched(
+    calls, watcher = prepare_watcher(
         CallSettings,
         given,
         again=lambda ended: f"dialoom resume {path}" if ended.judging is None else rejudge,
@@ -121,7 +121,7 @@ def judge_run(path: Path, given: JudgeCommand, **which: Any) -> int:
         given: Who judges, and how calls are made.
         **which: What to judge, and the name of the set of judgements, as for `dialoom.judge`.
     """
-    judges, settings, watcher = _judging(given, is_set_named=which["repeat"] == 1 and which["name"] is None)
+    judges, settings, watcher = _prepare_judging(given, is_set_named=which["repeat"] == 1 and which["name"] is None)
     run_with_display(ajudge(path, judges, **which, **settings), watcher)
     if (code := watcher.exit_code()) == EXIT_DONE and len(RunReader(path).judgement_sets) > 1:
         say(f"for the judges' scores side by side and their agreement, run: dialoom report {path}")
@@ -136,12 +136,12 @@ def try_judge_on(source: Path, given: JudgeCommand, **which: Any) -> int:
         given: Who judges, and how calls are made.
         **which: The study with the judges, the labels, and the file of the judged run, as for `dialoom.try_judge`.
     """
-    judges, settings, watcher = _judging(given, is_kept=which["path"] is not None)
+    judges, settings, watcher = _prepare_judging(given, is_kept=which["path"] is not None)
     print_tables(run_with_display(atry_judge(source, judges, **which, **settings), watcher).tables)
     return watcher.exit_code()
 
 
-def _judging(
+def _prepare_judging(
     given: JudgeCommand, *, is_set_named: bool = False, is_kept: bool = True
 ) -> tuple[list[ModelLike] | None, JudgeSettings, Watcher]:
     """Return the judges of every role, the other settings of a judging, and its display.
@@ -153,15 +153,17 @@ def _judging(
     """
     if not given["models"]:
         raise RunError("--model is missing: give the model that judges, such as --model openai/gpt-5")
-    every, by_role = named_models(given)
-    judges = [*every, *by_role.values()]
+    default_models, by_role = split_models(given)
+    judges = [*default_models, *by_role.values()]
     is_named = is_set_named and len(judges) == 1 and isinstance(judges[0], str)
 
-    def again(ended: Ended) -> str:
-        return _same_command(ended, ended.judging if is_named else None)
+    def format_command(ended: Ended) -> str:
+        return _format_same_command(ended, ended.judging if is_named else None)
 
-    settings, watcher = watched(JudgeSettings, {**given, "models": by_role}, again=again, is_kept=is_kept)
-    return cast("list[ModelLike]", every) or None, settings, watcher
+    settings, watcher = prepare_watcher(
+        JudgeSettings, {**given, "models": by_role}, again=format_command, is_kept=is_kept
+    )
+    return cast("list[ModelLike]", default_models) or None, settings, watcher
 
 
 def review_run(path: Path, name: str | None, retry_failed: bool, given: JudgeCommand) -> int:
@@ -172,32 +174,34 @@ def review_run(path: Path, name: str | None, retry_failed: bool, given: JudgeCom
                 f"{'--retry-failed' if retry_failed else '--name'} needs --model reviewer=MODEL; without a "
                 "model, only rules look for faults"
             )
-        say(_found(review(path, trust=given["trust"])))
+        say(_format_faults(review(path, trust=given["trust"])))
         return EXIT_DONE
-    every, by_role = named_models(given)
+    default_models, by_role = split_models(given)
 
-    def again(ended: Ended) -> str:
-        return _same_command(ended, ended.judging if name is None else None)
+    def format_command(ended: Ended) -> str:
+        return _format_same_command(ended, ended.judging if name is None else None)
 
-    settings, watcher = watched(JudgeSettings, {**given, "models": by_role}, again=again)
-    run_with_display(areview(path, only_model(every), name=name, retry_failed=retry_failed, **settings), watcher)
+    settings, watcher = prepare_watcher(JudgeSettings, {**given, "models": by_role}, again=format_command)
+    run_with_display(
+        areview(path, get_single_model(default_models), name=name, retry_failed=retry_failed, **settings), watcher
+    )
     return watcher.exit_code()
 
 
-def _same_command(ended: Ended, name: str | None) -> str:
+def _format_same_command(ended: Ended, name: str | None) -> str:
     """Return this process's command line without the bound that was reached and, optionally, with a set's name."""
-    bound = flag(ended.stopped.setting) if ended.stopped and ended.stopped.setting else None
+    bound = get_flag(ended.stopped.setting) if ended.stopped and ended.stopped.setting else None
     words = [word for before, word in pairwise(sys.argv) if word != "--retry-failed" and bound not in (before, word)]
     return f"dialoom {shlex.join(words)}" + ("" if name is None else f" --name {shlex.quote(name)}")
 
 
-def _found(run: Run) -> str:
+def _format_faults(run: Run) -> str:
     """Return lines about the faults that the rules found, and about languages that the rules do not fully cover."""
-    found, status = list(run.faults()), run.status()
-    faulty = len({episode.id for episode, _ in found})
-    details = f"; for details, run: dialoom report {run.path} --table faults" if found else ""
+    faults, status = list(run.faults()), run.status()
+    faulty = len({episode.id for episode, _ in faults})
+    details = f"; for details, run: dialoom report {run.path} --table faults" if faults else ""
     return (
-        f"{run.path}: {len(found):,} faults in {faulty:,} of {status.done:,} dialogues{details}\n"
+        f"{run.path}: {len(faults):,} faults in {faulty:,} of {status.done:,} dialogues{details}\n"
         f"{format_reduced_coverage(status.languages, status.gated)}"
     )
 
@@ -213,11 +217,11 @@ def run_with_display(work: Coroutine[Any, Any, Result], watcher: Watcher) -> Res
     async def run() -> Result:
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, watcher.interrupt)
-        showing = asyncio.create_task(watcher.watch())
+        display = asyncio.create_task(watcher.watch())
         try:
             return await work
         finally:
-            showing.cancel()
+            display.cancel()
 
     try:
         return asyncio.run(run_in_daemon_threads(run()))
@@ -225,7 +229,7 @@ def run_with_display(work: Coroutine[Any, Any, Result], watcher: Watcher) -> Res
         say(f"dialoom: {error}", err=True)
         raise typer.Exit(EXIT_INTERRUPTED) from error
     finally:
-        watcher.rest()
+        watcher.close()
 
 
 def print_estimate(estimate: CostEstimate, budget: Budget) -> None:
@@ -233,13 +237,15 @@ def print_estimate(estimate: CostEstimate, budget: Budget) -> None:
     say(f"{estimate.scenarios:,} {estimate.units}; nothing was sent or written")
     columns = ("role", "model", "calls", "input tokens", "output tokens", "cost")
     usages = (*estimate.by_role, ("all", "", estimate.total))
-    make_console().print(table_of(columns, ((role, model, *_cells(usage)) for role, model, usage in usages), 2))
-    say_lines((_how(estimate), *_warnings(estimate, budget)))
+    make_console().print(
+        build_table(columns, ((role, model, *_format_usage(usage)) for role, model, usage in usages), 2)
+    )
+    say_lines((_describe_method(estimate), *_list_warnings(estimate, budget)))
 
 
-def _how(estimate: CostEstimate) -> str:
-    cells = (_cells(each)[1:] for each in (estimate.least, estimate.most))
-    least, most = (f"{given} + {written} tokens, cost {cost}" for given, written, cost in cells)
+def _describe_method(estimate: CostEstimate) -> str:
+    cells = (_format_usage(each)[1:] for each in (estimate.least, estimate.most))
+    least, most = (f"{sent} + {received} tokens, cost {cost}" for sent, received, cost in cells)
     sample = (
         f"all {estimate.sampled:,} {estimate.units} were"
         if estimate.sampled == estimate.scenarios
@@ -253,7 +259,7 @@ def _how(estimate: CostEstimate) -> str:
     )
 
 
-def _warnings(estimate: CostEstimate, budget: Budget) -> list[str]:
+def _list_warnings(estimate: CostEstimate, budget: Budget) -> list[str]:
     """Return warnings about bounds that the run would reach before its end, and about missing prices."""
     total = estimate.total
     lines = [
@@ -271,8 +277,8 @@ def _warnings(estimate: CostEstimate, budget: Budget) -> list[str]:
     return lines
 
 
-def _cells(expected: ExpectedUsage) -> tuple[str, str, str, str]:
-    calls, given, written = (
+def _format_usage(expected: ExpectedUsage) -> tuple[str, str, str, str]:
+    calls, input_tokens, output_tokens = (
         f"{round(count):,}" for count in (expected.calls, expected.input_tokens, expected.output_tokens)
     )
-    return calls, given, written, "unknown" if expected.cost is None else f"${expected.cost:,.4f}"
+    return calls, input_tokens, output_tokens, "unknown" if expected.cost is None else f"${expected.cost:,.4f}"

@@ -43,10 +43,10 @@ def build_pool(recipe: Recipe, given: RunCommand, out: Path) -> int:
             f"{out} is not written yet; the same 'dialoom personas build' command continues the run, and then writes it"
         )
         return code
-    return _written(run, out)
+    return _write_pool(run, out)
 
 
-def _written(run: Path, out: Path) -> int:
+def _write_pool(run: Path, out: Path) -> int:
     """Write the pool from the result of its run; return the exit code."""
     reader = RunReader(run)
     episode, failed = reader.episode(1), reader.status().failed
@@ -73,7 +73,7 @@ def _written(run: Path, out: Path) -> int:
 
 def combine_pools(profiles: Path, personalities: Path, count: int, seed: int, out: Path) -> None:
     """Carry out `dialoom personas combine`."""
-    first, second = _read(profiles), _read(personalities)
+    first, second = _read_pool(profiles), _read_pool(personalities)
     try:
         written = write_personas(out, combine(first, second, count, seed), (profiles, personalities))
     except ValueError as error:
@@ -83,60 +83,60 @@ def combine_pools(profiles: Path, personalities: Path, count: int, seed: int, ou
 
 def import_pool(file: Path, out: Path) -> None:
     """Carry out `dialoom personas import`."""
-    entries = _read(file)
+    entries = _read_pool(file)
     if out.exists():
         raise RunError(f"{out} exists; give another file with -o")
     say(f"wrote {write_pool(out, entries, (file,)):,} texts to {out}")
 
 
-def check_pool(path: Path, embedder: str, threshold: float, most: int, as_json: bool) -> None:
+def check_pool(path: Path, embedder: str, threshold: float, max_pairs: int, as_json: bool) -> None:
     """Carry out `dialoom personas check`."""
     repairs = Repairs()
     lines = list(read_entries(path, repairs))
-    first = {entry.text: line for line, entry in reversed(lines)}
-    entries = [(line, entry) for line, entry in lines if first[entry.text] == line]
+    first_lines = {entry.text: line for line, entry in reversed(lines)}
+    entries = [(line, entry) for line, entry in lines if first_lines[entry.text] == line]
     if not entries:
         raise RunError(f"{path}: the pool contains no texts")
     try:
-        similar = load_local_embedder(embedder)
-        vectors = similar.embed([entry.text for _, entry in entries])
+        text_embedder = load_local_embedder(embedder)
+        vectors = text_embedder.embed([entry.text for _, entry in entries])
     except EmbedderError as error:
         raise RunError(f"--embedder: {error}") from error
-    pairs = _pairs(find_nearest_neighbours(vectors))
-    shown = [pair for rank, pair in enumerate(pairs) if rank < most or pair[2] > threshold]
-    found = {
+    pairs = _build_pairs(find_nearest_neighbours(vectors))
+    shown = [pair for rank, pair in enumerate(pairs) if rank < max_pairs or pair[2] > threshold]
+    result = {
         "texts": len(entries),
         "seeds": sum(entry.round == 0 for _, entry in entries),
         "rounds": max(entry.round for _, entry in entries),
         "duplicates": [
-            {"line": line, "as_line": first[entry.text], "id": entry.id}
+            {"line": line, "as_line": first_lines[entry.text], "id": entry.id}
             for line, entry in lines
-            if first[entry.text] != line
+            if first_lines[entry.text] != line
         ],
         "above_threshold": sum(similarity > threshold for *_, similarity in pairs),
         "nearest": [
             {
                 "similarity": similarity,
-                "lines": [entries[place][0] for place in (one, other)],
-                "ids": [entries[place][1].id for place in (one, other)],
-                "texts": [entries[place][1].text for place in (one, other)],
+                "lines": [entries[index][0] for index in (first_index, second_index)],
+                "ids": [entries[index][1].id for index in (first_index, second_index)],
+                "texts": [entries[index][1].text for index in (first_index, second_index)],
             }
-            for one, other, similarity in shown
+            for first_index, second_index, similarity in shown
         ],
         "repaired": {kind: count for kind, count in repairs.items() if count},
         "embedder": embedder,
         "threshold": threshold,
         "passing": count_passing(vectors, threshold),
         "suggested_threshold": suggest_threshold(vectors),
-        "meaning": similar.meaning,
+        "meaning": text_embedder.meaning,
     }
     if as_json:
-        say_json(found)
+        say_json(result)
     else:
-        say(_report(path, found, repairs))
+        say(_format_report(path, result, repairs))
 
 
-def _read(path: Path) -> list[PoolEntry]:
+def _read_pool(path: Path) -> list[PoolEntry]:
     """Read a pool, and print a line about repairs if there are any."""
     repairs = Repairs()
     entries = read_pool(path, repairs)
@@ -145,39 +145,45 @@ def _read(path: Path) -> list[PoolEntry]:
     return entries
 
 
-def _pairs(neighbours: Sequence[tuple[int, float] | None]) -> list[tuple[int, int, float]]:
+def _build_pairs(neighbours: Sequence[tuple[int, float] | None]) -> list[tuple[int, int, float]]:
     """Return every pair of texts in which one is the nearest neighbour of the other, the most similar pair first."""
-    found = {
-        (min(place, near[0]), max(place, near[0]), near[1]) for place, near in enumerate(neighbours) if near is not None
+    pairs = {
+        (min(index, nearest[0]), max(index, nearest[0]), nearest[1])
+        for index, nearest in enumerate(neighbours)
+        if nearest is not None
     }
-    return sorted(found, key=lambda pair: (-pair[2], pair))
+    return sorted(pairs, key=lambda pair: (-pair[2], pair))
 
 
-def _report(path: Path, found: dict[str, Any], repairs: Repairs) -> str:
+def _format_report(path: Path, result: dict[str, Any], repairs: Repairs) -> str:
     lines = [
-        f"{path}: {found['texts']:,} texts, {found['seeds']:,} of them seeds, {found['rounds']:,} rounds",
-        f"{found['above_threshold']:,} pairs of nearest neighbours have a similarity above {found['threshold']:g}",
-        f"({found['meaning']})",
-        _on_threshold(found),
+        f"{path}: {result['texts']:,} texts, {result['seeds']:,} of them seeds, {result['rounds']:,} rounds",
+        f"{result['above_threshold']:,} pairs of nearest neighbours have a similarity above {result['threshold']:g}",
+        f"({result['meaning']})",
+        _describe_threshold(result),
     ]
     if summary := repairs.summary():
         lines.insert(1, f"repaired while reading: {summary}")
-    lines += [f"line {each['line']} has the same text as line {each['as_line']}" for each in found["duplicates"]]
-    if found["nearest"]:
+    lines += [f"line {each['line']} has the same text as line {each['as_line']}" for each in result["duplicates"]]
+    if result["nearest"]:
         lines.append("nearest neighbours:")
-    for each in found["nearest"]:
-        (one, other), (text, twin) = each["lines"], each["texts"]
-        lines += [f"  {each['similarity']:.2f}  line {one}: {_short(text)}", f"        line {other}: {_short(twin)}"]
+    for each in result["nearest"]:
+        (first_line, second_line), (text, other_text) = each["lines"], each["texts"]
+        lines += [
+            f"  {each['similarity']:.2f}  line {first_line}: {_shorten(text)}",
+            f"        line {second_line}: {_shorten(other_text)}",
+        ]
     return "\n".join(lines)
 
 
-def _on_threshold(found: dict[str, Any]) -> str:
-    count = f"{found['passing']:,}"
-    would = f"with the threshold {found['threshold']:g}, a filter that reads the texts in this order keeps {count}"
-    if found["suggested_threshold"] is None:
-        return would
-    return f"{would}; of further texts like these, the threshold {found['suggested_threshold']:g} keeps at least 95 %"
+def _describe_threshold(result: dict[str, Any]) -> str:
+    count = f"{result['passing']:,}"
+    statement = f"with the threshold {result['threshold']:g}, a filter that reads the texts in this order keeps {count}"
+    if result["suggested_threshold"] is None:
+        return statement
+    suggested = f"the threshold {result['suggested_threshold']:g} keeps at least 95 %"
+    return f"{statement}; of further texts like these, {suggested}"
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= 90 else text[:89].rstrip() + "…"

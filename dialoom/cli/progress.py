@@ -14,18 +14,18 @@ from dialoom.roles.gateway.limits import LimitState
 from dialoom.runs.store import Usage
 from dialoom.text import pluralize
 
-_BAR = 20
-_ROOM_FOR_NAME, _ROOM_FOR_BAR = 70, 100
+_BAR_WIDTH = 20
+_MIN_WIDTH_FOR_NAME, _MIN_WIDTH_FOR_BAR = 70, 100
 """Minimum widths of a terminal, in columns, on which the name and the bar are displayed."""
 
-_ENDLESS = 100 * 3600.0
+_MAX_REMAINING_SECONDS = 100 * 3600.0
 """Maximum estimate of the remaining time in seconds; a longer one is not displayed."""
 
-_LONG = 60.0
+_SLOW_CALL_SECONDS = 60.0
 """Seconds after which a call in flight is reported."""
 
 
-def progress_figures(
+def format_figures(
     finished: int,
     failed: int,
     total: int,
@@ -45,9 +45,13 @@ def progress_figures(
         usage: The usage of all calls.
         limits: The limit of each model that was called.
     """
-    left = (total - finished) * seconds / finished if finished else _ENDLESS
-    minutes, rest = divmod(round(left), 60)
-    time_left = "-:--:--" if left >= _ENDLESS else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+    remaining_seconds = (total - finished) * seconds / finished if finished else _MAX_REMAINING_SECONDS
+    minutes, seconds_left = divmod(round(remaining_seconds), 60)
+    time_left = (
+        "-:--:--"
+        if remaining_seconds >= _MAX_REMAINING_SECONDS
+        else f"{minutes // 60}:{minutes % 60:02}:{seconds_left:02}"
+    )
     has_tokens = usage.input_tokens is not None and usage.output_tokens is not None
     tokens = ((usage.input_tokens or 0) + (usage.output_tokens or 0)) / 1000
     return [
@@ -57,11 +61,11 @@ def progress_figures(
         f"{time_left} left",
         "cost unknown" if usage.cost is None else f"${usage.cost:,.2f}",
         f"{tokens:,.0f}k tokens" if has_tokens else "tokens unknown",
-        *(_in_flight(model, state) for model, state in limits.items()),
+        *(_format_in_flight(model, state) for model, state in limits.items()),
     ]
 
 
-def fitted(parts: Sequence[str], width: int) -> str:
+def join_to_width(parts: Sequence[str], width: int) -> str:
     """Join as many of the parts as fit into the width; the first is always included."""
     text = parts[0]
     for part in parts[1:]:
@@ -85,8 +89,8 @@ class ProgressDisplay(Progress):
         self._notices = notices
         self._what, self._total = what, total
         super().__init__(
-            *([TextColumn("{task.description}", markup=False)] if console.width >= _ROOM_FOR_NAME else []),
-            *([BarColumn(_BAR)] if console.width >= _ROOM_FOR_BAR else []),
+            *([TextColumn("{task.description}", markup=False)] if console.width >= _MIN_WIDTH_FOR_NAME else []),
+            *([BarColumn(_BAR_WIDTH)] if console.width >= _MIN_WIDTH_FOR_BAR else []),
             MofNCompleteColumn(),
             TextColumn("{task.fields[figures]}", markup=False),
             console=console,
@@ -100,8 +104,10 @@ class ProgressDisplay(Progress):
             finished: Number of finished scenarios.
             figures: The texts beside the bar, the most important first; by default unchanged.
         """
-        more: dict[str, Any] = {} if figures is None else {"figures": fitted(figures, self._room())}
-        super().update(self._task, completed=finished, **more)
+        fields: dict[str, Any] = (
+            {} if figures is None else {"figures": join_to_width(figures, self._get_figures_width())}
+        )
+        super().update(self._task, completed=finished, **fields)
 
     def get_renderables(self) -> Iterable[RenderableType]:
         """Yield the bar and the notices; each is one line of the terminal."""
@@ -109,31 +115,33 @@ class ProgressDisplay(Progress):
         for notice in self._notices():
             yield Text(f"  {notice}", no_wrap=True, overflow="ellipsis", style="yellow")
 
-    def _room(self) -> int:
+    def _get_figures_width(self) -> int:
         """Return the columns left for figures beside the description, the bar, the count and separators."""
         width = self.console.width
-        name = len(self._what) + 1 if width >= _ROOM_FOR_NAME else 0
-        return width - name - (_BAR + 1 if width >= _ROOM_FOR_BAR else 0) - len(f"{self._total}/{self._total} ")
+        name = len(self._what) + 1 if width >= _MIN_WIDTH_FOR_NAME else 0
+        return (
+            width - name - (_BAR_WIDTH + 1 if width >= _MIN_WIDTH_FOR_BAR else 0) - len(f"{self._total}/{self._total} ")
+        )
 
 
-def _in_flight(model: str, state: LimitState) -> str:
+def _format_in_flight(model: str, state: LimitState) -> str:
     """Return, as text, a model's calls in flight, its limit, and the number of calls that its provider rejected."""
     text = f"{model} {state.in_flight}/{state.limit} in flight"
     return text + (f", {state.throttled:,} throttled" if state.throttled else "")
 
 
-def pauses(limits: Mapping[str, LimitState]) -> list[str]:
+def format_pauses(limits: Mapping[str, LimitState]) -> list[str]:
     """Return a line for each model whose provider has asked for a pause."""
     return [f"{model}: paused for {state.paused:.0f} s" for model, state in limits.items() if state.paused]
 
 
-def slow_calls(calls: Sequence[CallInFlight]) -> str:
+def format_slow_calls(calls: Sequence[CallInFlight]) -> str:
     """Return the number of slow calls in flight, with age and role of the longest; empty if there are none.
 
     Args:
         calls: The calls in flight, the longest first.
     """
-    slow = [call for call in calls if call.age >= _LONG]
+    slow = [call for call in calls if call.age >= _SLOW_CALL_SECONDS]
     if not slow:
         return ""
     minutes, seconds = divmod(int(slow[0].age), 60)

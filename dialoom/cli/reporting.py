@@ -21,12 +21,12 @@ from dialoom.runs.report import EMPTY_TABLE, INSTALL_COMMAND, Report, can_draw, 
 from dialoom.runs.report.cost import cost_table
 from dialoom.runs.store import RunStore
 
-from .console import make_console, table_of
+from .console import build_table, make_console
 from .errors import EXIT_DONE, EXIT_SOME_FAILED
-from .option_flags import trust_by_flag
+from .option_flags import build_trust
 from .terminal import say, say_lines
 
-_ENDLESS = 10_000
+_UNLIMITED_WIDTH = 10_000
 """A width in columns that is larger than the width of any table."""
 
 
@@ -44,8 +44,8 @@ def report_run(
     """Print the report of one or several runs, or write it with its charts; all tables, or only the given ones."""
     if is_latex and out is not None:
         raise RunError("--latex prints the tables; leave out -o, or redirect the output", setting="latex")
-    runs = [RunReader(path, trust=trust_by_flag(is_trusted)) for path in paths]
-    found = report(
+    runs = [RunReader(path, trust=build_trust(is_trusted)) for path in paths]
+    result = report(
         *runs,
         judging=judging,
         tables=names,
@@ -54,22 +54,22 @@ def report_run(
         allow_different_users=allow_different_users,
     )
     if out is not None:
-        write_report(found, out)
+        write_report(result, out)
         return
-    if not found.tables:
-        places = " and ".join(map(str, paths))
+    if not result.tables:
+        path_list = " and ".join(map(str, paths))
         raise RunError(
-            f"{places} {'has' if len(paths) == 1 else 'have'} no finished scenarios yet",
+            f"{path_list} {'has' if len(paths) == 1 else 'have'} no finished scenarios yet",
             advice=Advice("resume", "resume the run", {"path": paths[0]}),
         )
     if is_latex:
-        say(found.latex())
+        say(result.latex())
         return
-    say_lines((found.title, *found.notes))
-    print_tables(found.tables)
+    say_lines((result.title, *result.notes))
+    print_tables(result.tables)
 
 
-def require_of_run(
+def check_run_requirements(
     path: Path,
     requirements: list[str],
     is_trusted: bool,
@@ -78,19 +78,19 @@ def require_of_run(
     **arguments: Any,
 ) -> int:
     """Print a line for each requirement on a run's scores, and write them to files; return the exit code."""
-    run = RunReader(path, trust=trust_by_flag(is_trusted))
-    checked = run.require(*requirements, **arguments)
-    say_lines(checked)
+    run = RunReader(path, trust=build_trust(is_trusted))
+    results = run.require(*requirements, **arguments)
+    say_lines(results)
     if junit_file is not None or summary_file is not None:
         worst = [
             "" if each.is_met else find_worst_conversation(run, each, arguments["judging"], arguments["where"])
-            for each in checked
+            for each in results
         ]
-        for file, form in ((junit_file, format_junit), (summary_file, format_markdown_summary)):
+        for file, format_results in ((junit_file, format_junit), (summary_file, format_markdown_summary)):
             if file is not None:
-                with text_output(file, [path]) as written:
-                    written.write(form(str(path), checked, worst))
-    return EXIT_DONE if all(each.is_met for each in checked) else EXIT_SOME_FAILED
+                with text_output(file, [path]) as output:
+                    output.write(format_results(str(path), results, worst))
+    return EXIT_DONE if all(each.is_met for each in results) else EXIT_SOME_FAILED
 
 
 def report_cost(paths: list[Path], out: Path | None) -> None:
@@ -116,15 +116,15 @@ def compact_run(path: Path) -> None:
     say(f"{path}: {before:,} bytes before, {after:,} now ({before - after:,} given back)")
 
 
-def write_report(found: Report, out: Path) -> None:
+def write_report(result: Report, out: Path) -> None:
     """Write a report's files and print their names; without a library to draw them, charts are left out."""
-    has_charts = not found.charts or can_draw()
+    has_charts = not result.charts or can_draw()
     had_files = out.is_dir() and any(out.iterdir())
-    markdown, page, *others = found.write(out, has_charts=has_charts)
-    say(f"{page}: open it in a browser")
+    markdown_file, page_file, *other_files = result.write(out, has_charts=has_charts)
+    say(f"{page_file}: open it in a browser")
     if not has_charts:
         say(f"no charts were drawn, because matplotlib is not installed: {INSTALL_COMMAND}")
-    say_lines((markdown, *others))
+    say_lines((markdown_file, *other_files))
     if had_files:
         say(f"the earlier report in {out} is replaced")
 
@@ -134,43 +134,46 @@ def print_tables(tables: Iterable[Table]) -> None:
 
     The explanation of the intervals is printed once, below the first table that needs it.
     """
-    console, noted = make_console(), set[str]()
+    console, printed_notes = make_console(), set[str]()
     for table in tables:
         console.print(table.title, style="bold")
         for warning in table.headnotes:
             console.print(f"  {warning}", style="yellow")
-        for piece in _pieces(table, console) if table.rows else [f"  {EMPTY_TABLE}"]:
+        for piece in _split_table(table, console) if table.rows else [f"  {EMPTY_TABLE}"]:
             console.print(piece)
         for note in table.footnotes:
-            if note not in noted:
+            if note not in printed_notes:
                 console.print(f"  {note}", style="dim")
-        noted.update(filter(is_interval_note, table.footnotes))
+        printed_notes.update(filter(is_interval_note, table.footnotes))
         console.print()
 
 
-def _pieces(table: Table, console: Console) -> Iterator[RichTable]:
+def _split_table(table: Table, console: Console) -> Iterator[RichTable]:
     """Yield the table in pieces that fit the terminal's width; the leading columns are repeated in each.
 
     A file or a pipe has no width and gets the whole table.
     """
-    width = console.width if console.is_terminal else _ENDLESS
+    width = console.width if console.is_terminal else _UNLIMITED_WIDTH
     rows = list(format_rows(table))
-    keys = _key_columns(table)
-    rest = list(range(len(keys), len(table.columns)))
+    key_columns = _find_key_columns(table)
+    remaining = list(range(len(key_columns), len(table.columns)))
     while True:
-        count = len(rest)
-        while count > 1 and _width(_rich(table, rows, [*keys, *rest[:count]]), console) > width:
+        count = len(remaining)
+        while (
+            count > 1
+            and _measure_width(_build_rich_table(table, rows, [*key_columns, *remaining[:count]]), console) > width
+        ):
             count -= 1
-        piece = _rich(table, rows, [*keys, *rest[:count]])
+        piece = _build_rich_table(table, rows, [*key_columns, *remaining[:count]])
         if not console.is_terminal:
-            console.width = max(console.width, _width(piece, console))
+            console.width = max(console.width, _measure_width(piece, console))
         yield piece
-        rest = rest[count:]
-        if not rest:
+        remaining = remaining[count:]
+        if not remaining:
             return
 
 
-def _key_columns(table: Table) -> list[int]:
+def _find_key_columns(table: Table) -> list[int]:
     """Return the columns that identify a row: the leading columns of text or, if there are none, the first column."""
     texts = itertools.takewhile(
         lambda number: all(isinstance(row[number], str) for row in table.rows), range(len(table.columns))
@@ -178,12 +181,12 @@ def _key_columns(table: Table) -> list[int]:
     return list(texts) or [0]
 
 
-def _width(shown: RichTable, console: Console) -> int:
+def _measure_width(table: RichTable, console: Console) -> int:
     """Return the width that the table needs so that no line is wrapped."""
-    return console.measure(shown, options=console.options.update_width(_ENDLESS)).maximum
+    return console.measure(table, options=console.options.update_width(_UNLIMITED_WIDTH)).maximum
 
 
-def _rich(table: Table, rows: list[list[str]], chosen: list[int]) -> RichTable:
+def _build_rich_table(table: Table, rows: list[list[str]], columns: list[int]) -> RichTable:
     """Return the chosen columns as a rich table."""
-    cells = ([row[number].replace(" [", "\n[", 1).replace(" n=", "\nn=", 1) for number in chosen] for row in rows)
-    return table_of([table.columns[number] for number in chosen], cells, texts=len(chosen))
+    cells = ([row[number].replace(" [", "\n[", 1).replace(" n=", "\nn=", 1) for number in columns] for row in rows)
+    return build_table([table.columns[number] for number in columns], cells, text_columns=len(columns))

@@ -12,9 +12,9 @@ from dialoom.errors import RunError
 from dialoom.runs.configuration.recipes import is_recipe, load_recipe, recipe_names
 
 from .command_list import PanelCommand, RecipeList
-from .completion import words_so_far
-from .errors import OF_PLAYING
-from .option_flags import recipe_argument, unread
+from .completion import get_completed_words
+from .errors import PLAY_EPILOG
+from .option_flags import find_recipe_argument, placeholder_command
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
@@ -27,26 +27,28 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     runs = typer.Typer(
         help="Make a run: plan it, play every scenario, record every step. The recipe is one of those below, your own "
         "(path/to/file.py:NAME), or a study (STUDY.toml). 'dialoom run RECIPE --help' lists its options.",
-        epilog=OF_PLAYING,
+        epilog=PLAY_EPILOG,
         cls=RecipeList,
         no_args_is_help=True,
         rich_markup_mode=None,
     )
-    requested = recipe_argument(arguments, "run")
+    requested = find_recipe_argument(arguments, "run")
     names = recipe_names()
     if requested is not None and requested.endswith(".py"):
         raise RunError(f"recipe {requested!r} is a file; name the recipe in it: {requested}:NAME")
     if requested is not None and (is_recipe(requested) or Path(requested).is_file()):
         recipe = load_recipe(requested)
-        runs.command(requested, help=recipe.summary, epilog=OF_PLAYING, cls=PanelCommand)(_command(requested, recipe))
+        runs.command(requested, help=recipe.summary, epilog=PLAY_EPILOG, cls=PanelCommand)(
+            _create_command(requested, recipe)
+        )
         names = [name for name in names if name != requested]
-    is_listed = requested is None and arguments[:1] == ["run"] and words_so_far() is None
+    is_listed = requested is None and arguments[:1] == ["run"] and get_completed_words() is None
     for name in names:
-        runs.command(name, help=_summary(name) if is_listed else "")(unread)
+        runs.command(name, help=_get_summary(name) if is_listed else "")(placeholder_command)
     app.add_typer(runs, name="run")
 
 
-def _summary(name: str) -> str:
+def _get_summary(name: str) -> str:
     """Return a recipe's summary; for an installed recipe that cannot be imported, the error."""
     try:
         return load_recipe(name).summary
@@ -54,7 +56,7 @@ def _summary(name: str) -> str:
         return f"(cannot be loaded: {error})"
 
 
-def _command(spec: str, recipe: Recipe) -> Callable[..., None]:
+def _create_command(spec: str, recipe: Recipe) -> Callable[..., None]:
     from .setting_flags import with_settings
 
     def run(**given: Unpack[RunCommand]) -> None:

@@ -16,9 +16,9 @@ from dialoom.runs.scorecard import DEFAULT_SUITE, PROVENANCE_TABLES, Scorecard, 
 from .errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED
 from .playing import run_with_display
 from .reporting import print_tables
-from .setting_flags import JudgeCommand, named_models, only_model
+from .setting_flags import JudgeCommand, get_single_model, split_models
 from .terminal import say
-from .watcher import watched
+from .watcher import prepare_watcher
 
 
 def make_scorecard(folder: Path, suite: str | None, is_full: bool, retry_failed: bool, given: JudgeCommand) -> int:
@@ -31,19 +31,19 @@ def make_scorecard(folder: Path, suite: str | None, is_full: bool, retry_failed:
         retry_failed: Whether failed scenarios are tried again.
         given: The players, and how calls are made.
     """
-    every, by_role = named_models(given)
-    same = f"dialoom {shlex.join(sys.argv[1:])}"
-    settings, watcher = watched(JudgeSettings, {**given, "models": by_role}, again=lambda _: same)
+    default_models, by_role = split_models(given)
+    command = f"dialoom {shlex.join(sys.argv[1:])}"
+    settings, watcher = prepare_watcher(JudgeSettings, {**given, "models": by_role}, again=lambda _: command)
     work = ascorecard(
         folder,
         suite=suite or DEFAULT_SUITE,
         size="full" if is_full else "quick",
-        model=only_model(every),
+        model=get_single_model(default_models),
         retry_failed=retry_failed,
         **settings,
     )
     card = run_with_display(work, watcher)
-    _show(card)
+    _print_results(card)
     _print_written(card, folder)
     if card.pending:
         return watcher.exit_code() or EXIT_STOPPED
@@ -54,7 +54,7 @@ def compare_scorecards(folders: list[Path], out: Path | None, allow_different_us
     """Print scorecards side by side, or write a page of all of them."""
     card = open_scorecard(*folders, allow_different_users=allow_different_users, trust=is_trusted)
     if out is None:
-        _show(card)
+        _print_results(card)
         return
     if len(folders) > 1 and any(out.resolve() == folder.resolve() for folder in folders):
         raise RunError(f"-o {out} is one of the scorecards; give another folder for the combined page")
@@ -64,11 +64,11 @@ def compare_scorecards(folders: list[Path], out: Path | None, allow_different_us
 
 def print_suite(suite: str | None) -> None:
     """Print a suite's file unchanged."""
-    named = suite or DEFAULT_SUITE
-    say(read_text(shipped_suites().get(named, Path(named))), nl=False)
+    name = suite or DEFAULT_SUITE
+    say(read_text(shipped_suites().get(name, Path(name))), nl=False)
 
 
-def _show(card: Scorecard) -> None:
+def _print_results(card: Scorecard) -> None:
     """Print the results. The scorecard's page, which has more room, also describes how they were made."""
     say(card.report.title)
     print_tables(table for table in card.report.tables if table.name not in PROVENANCE_TABLES)

@@ -38,18 +38,18 @@ from dialoom.settings import (
     validate_settings,
 )
 
-from .option_flags import flags_of, number, with_flags
+from .option_flags import build_flags, parse_number, with_flags
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
 
 Kind = TypeVar("Kind", bound=Mapping[str, object])
 
-UNBOUNDED = "none"
+NO_VALUE = "none"
 """The value that removes a bound."""
 
 _PANELS = ("Models", "Limits", "Output", "Advanced")
-_PATHS = ("FILE", "DIR", "RUN")
+_PATH_METAVARS = ("FILE", "DIR", "RUN")
 """Metavars of paths, which a shell completes."""
 
 
@@ -112,14 +112,14 @@ class RunCommand(RunSettings, ProcessSettings, NewRunSettings, total=False):
     """Settings of a command that makes a run."""
 
 
-class _Declared(NamedTuple):
+class _SettingFlag(NamedTuple):
     """A setting in its form on the command line."""
 
     name: str
     field: FieldInfo
     flag: Flag
     by_name: ByName | None
-    is_kept: bool
+    is_stored: bool
 
     @property
     def key(self) -> str:
@@ -132,63 +132,69 @@ class _Declared(NamedTuple):
         types = get_args(self.field.annotation) or (self.field.annotation,)
         return not self.by_name.is_text if self.by_name else int in types or float in types
 
-    def option(self) -> tuple[Any, Any]:
+    def build_option(self) -> tuple[Any, Any]:
         """Return Typer's annotation of the flag, and the flag's value if it is not given."""
         dashed = "--" + self.key.replace("_", "-")
         names = [self.flag.short, dashed] if self.flag.short else [dashed]
-        metavar = self.flag.metavar + (f"|{UNBOUNDED}" if self.flag.is_removable else "")
+        metavar = self.flag.metavar + (f"|{NO_VALUE}" if self.flag.is_removable else "")
         if self.by_name and "=" not in metavar:
             of = self.by_name.of.upper()
             metavar = f"[{of}=]{metavar}" if self.by_name.is_for_all else f"{of}={metavar}"
         option: Any = typer.Option(
-            *names, metavar=metavar or None, help=self._help(), show_default=False, rich_help_panel=self.flag.panel
+            *names,
+            metavar=metavar or None,
+            help=self._format_help(),
+            show_default=False,
+            rich_help_panel=self.flag.panel,
         )
         if not metavar:
             return Annotated[bool, option], False
         if self.by_name or self.flag.is_repeatable:
             return Annotated[list[str] | None, option], None
-        return Annotated[Path | None if metavar in _PATHS else str | None, option], None
+        return Annotated[Path | None if metavar in _PATH_METAVARS else str | None, option], None
 
-    def _help(self) -> str:
+    def _format_help(self) -> str:
         text, bracket, default = (self.field.description or "").partition(" [default")
-        usual = self.field.default
+        default_value = self.field.default
         text += " Repeatable." if self.by_name or self.flag.is_repeatable else ""
-        text += " Stored in the run's file, and used by resume." if self.is_kept else ""
-        if usual is not None and usual is not False and usual != ():
-            default += f" [default: {usual:g}]" if isinstance(usual, float) else f" [default: {usual}]"
+        text += " Stored in the run's file, and used by resume." if self.is_stored else ""
+        if default_value is not None and default_value is not False and default_value != ():
+            default += (
+                f" [default: {default_value:g}]" if isinstance(default_value, float) else f" [default: {default_value}]"
+            )
         return text + bracket + default
 
-    def value(self, given: Any) -> Any:
+    def parse(self, given: Any) -> Any:
         """Return a value in the API's form, from a flag's texts or a YAML value."""
         if self.name == "params":
-            return _parameters(given)
+            return _parse_parameters(given)
         if self.name == "models":
-            return _models(given)
+            return _parse_models(given)
         if self.by_name is None:
-            return self._scalar(given)
+            return self._parse_scalar(given)
         if isinstance(given, dict):
-            return {str(name): self._scalar(each) for name, each in given.items()}
-        return dict(self._named(str(text)) for text in (given if isinstance(given, list) else [given]))
+            return {str(name): self._parse_scalar(each) for name, each in given.items()}
+        return dict(self._parse_named(str(text)) for text in (given if isinstance(given, list) else [given]))
 
-    def _named(self, text: str) -> tuple[str, Any]:
+    def _parse_named(self, text: str) -> tuple[str, Any]:
         """Split `NAME=VALUE`; the name is empty for a value that applies to all roles or models."""
         assert self.by_name is not None
         if self.by_name.of == "role":
-            name, value = _role_and_value(text)
+            name, value = _split_role(text)
         else:
             name, _, value = text.rpartition("=")
             if not name and not self.by_name.is_for_all:
                 form = f"MODEL={self.flag.metavar}"
                 raise SettingError(f"{self.name} must be {form}, got {text!r}", setting=self.name)
-        return name, self._scalar(value.strip())
+        return name, self._parse_scalar(value.strip())
 
-    def _scalar(self, value: Any) -> Any:
-        if value == UNBOUNDED and self.flag.is_removable:
+    def _parse_scalar(self, value: Any) -> Any:
+        if value == NO_VALUE and self.flag.is_removable:
             return None
-        return number(value) if isinstance(value, str) and self.is_number else value
+        return parse_number(value) if isinstance(value, str) and self.is_number else value
 
 
-def _declared(kind: Any) -> Iterator[_Declared]:
+def _iter_setting_flags(kind: Any) -> Iterator[_SettingFlag]:
     """Yield the settings of a kind that the command line can give; for a budget, each of its bounds."""
     limits = build_settings_model(LimitSettings).model_fields
     fields = {**build_settings_model(kind).model_fields}
@@ -199,7 +205,7 @@ def _declared(kind: Any) -> Iterator[_Declared]:
         for flag in metadata:
             if isinstance(flag, Flag):
                 by_name = next((each for each in metadata if isinstance(each, ByName)), None)
-                yield _Declared(name, field, flag, by_name, name in limits or name in Budget.model_fields)
+                yield _SettingFlag(name, field, flag, by_name, name in limits or name in Budget.model_fields)
 
 
 def with_settings(
@@ -219,55 +225,59 @@ def with_settings(
             would set both or neither.
     """
     (kind,) = get_args(get_type_hints(command, localns=globals(), include_extras=True)["given"])
-    if recipe and (taken := sorted(_option_names(recipe).keys() & {each.key for each in _declared(kind)})):
+    if recipe and (
+        conflicts := sorted(_get_option_names(recipe).keys() & {each.key for each in _iter_setting_flags(kind)})
+    ):
         raise SettingError(
-            f"recipe {recipe.name!r}: the option {taken[0]!r} has the name of a setting of every run; rename it"
+            f"recipe {recipe.name!r}: the option {conflicts[0]!r} has the name of a setting of every run; rename it"
         )
-    flags = flags_of(recipe.options_type, recipe.name) if recipe else {}
-    settings = (each for each in _declared(kind) if each.name not in without)
-    in_panels = sorted(settings, key=lambda each: _PANELS.index(each.flag.panel))
-    flags |= {each.key: each.option() for each in in_panels}
+    flags = build_flags(recipe.options_type, recipe.name) if recipe else {}
+    settings = (each for each in _iter_setting_flags(kind) if each.name not in without)
+    sorted_settings = sorted(settings, key=lambda each: _PANELS.index(each.flag.panel))
+    flags |= {each.key: each.build_option() for each in sorted_settings}
     return with_flags(command, flags, lambda values: read_settings(kind, values, recipe), globals())
 
 
-def flag_names() -> dict[str, str]:
+def get_flag_names() -> dict[str, str]:
     """Return the names of flags that differ from the names of their settings, by setting."""
-    return {each.name: each.key for each in _declared(RunCommand) if each.flag.name}
+    return {each.name: each.key for each in _iter_setting_flags(RunCommand) if each.flag.name}
 
 
-def settings_of(kind: type[Kind], given: Mapping[str, Any], in_file: Mapping[str, Any] | None = None) -> Kind:
+def build_settings(
+    kind: type[Kind], flag_values: Mapping[str, Any], file_values: Mapping[str, Any] | None = None
+) -> Kind:
     """Return checked settings.
 
     Args:
         kind: The typed dictionary that declares them.
-        given: The flags' values, by the flags' names; flags that were not given are `None`, `False` or empty.
-        in_file: The values of a YAML file, by the flags' names.
+        flag_values: The flags' values, by the flags' names; flags that were not given are `None`, `False` or empty.
+        file_values: The values of a YAML file, by the flags' names.
 
     Raises:
         SettingError: If a setting is invalid; the message states its name, its value and what it must be.
     """
-    file, flags = (_values(kind, each) for each in (in_file or {}, given))
+    file, flags = (_collect_values(kind, each) for each in (file_values or {}, flag_values))
     for name, value in flags.items():
-        before = file.get(name)
+        file_value = file.get(name)
         if name == "params":
-            roles = dict.fromkeys([*(before or {}), *value])
-            value = {role: {**(before or {}).get(role, {}), **value.get(role, {})} for role in roles}
-        elif isinstance(before, dict) and isinstance(value, dict):
-            value = {**before, **value}
+            roles = dict.fromkeys([*(file_value or {}), *value])
+            value = {role: {**(file_value or {}).get(role, {}), **value.get(role, {})} for role in roles}
+        elif isinstance(file_value, dict) and isinstance(value, dict):
+            value = {**file_value, **value}
         file[name] = value
     return validate_settings(kind, cast(Kind, file), is_text=True)
 
 
-def _values(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _collect_values(kind: type[Any], raw_values: Mapping[str, Any]) -> dict[str, Any]:
     """Return those settings of a kind that the user gave, as arguments of the API."""
     values: dict[str, Any] = {}
-    for each in _declared(kind):
-        if (value := given.get(each.key)) is None or value is False or value == []:
+    for each in _iter_setting_flags(kind):
+        if (value := raw_values.get(each.key)) is None or value is False or value == []:
             continue
         if each.name in Budget.model_fields:
-            values.setdefault("budget", {})[each.name] = each.value(value)
+            values.setdefault("budget", {})[each.name] = each.parse(value)
         else:
-            values[each.name] = each.value(value)
+            values[each.name] = each.parse(value)
     return values
 
 
@@ -285,17 +295,17 @@ def read_settings(kind: type[Kind], values: Mapping[str, Any], recipe: Recipe | 
     Raises:
         SettingError: If a setting is invalid; the message states its flag or file, its value and what it must be.
     """
-    keys = {each.key for each in _declared(kind)}
+    keys = {each.key for each in _iter_setting_flags(kind)}
     options = {name: value for name, value in values.items() if name not in keys and value not in (None, [])}
     path = values.get("config")
-    in_file, own = _config_file(path, recipe) if path and recipe else ({}, {})
+    file_values, file_options = _read_config(path, recipe) if path and recipe else ({}, {})
     try:
-        settings = settings_of(kind, values, in_file)
+        settings = build_settings(kind, values, file_values)
         if recipe is not None:
             command = cast(RunCommand, settings)
-            every, command["models"] = named_models(command)
-            command["model"] = only_model(every)
-            command["options"] = {**own, **options}
+            default_models, command["models"] = split_models(command)
+            command["model"] = get_single_model(default_models)
+            command["options"] = {**file_options, **options}
         if (env_file := cast(SessionSettings, settings)["env_file"]) is not None:
             from dialoom.roles.gateway.model_facts import load_env_file
 
@@ -304,60 +314,62 @@ def read_settings(kind: type[Kind], values: Mapping[str, Any], recipe: Recipe | 
     except DialoomError as error:
         if error.setting is None or path is None or recipe is None:
             raise
-        key = flag_names().get(error.setting, error.setting)
-        name = _option_names(recipe).get(error.setting, error.setting)
-        if not ((key in in_file and not values.get(key)) or (name in own and name not in options)):
+        key = get_flag_names().get(error.setting, error.setting)
+        name = _get_option_names(recipe).get(error.setting, error.setting)
+        if not ((key in file_values and not values.get(key)) or (name in file_options and name not in options)):
             raise
         text = error.message.replace(error.setting, key.replace("_", "-"), 1)
         raise SettingError(f"{path}: {text}", advice=error.advice) from error
 
 
-def _option_names(recipe: Recipe) -> dict[str, str]:
+def _get_option_names(recipe: Recipe) -> dict[str, str]:
     """Return the fields of a recipe's options, by the names of their flags."""
     return {field.alias or name: name for name, field in recipe.options_type.model_fields.items()}
 
 
-def named_models(settings: PlayerSettings) -> tuple[list[str], dict[str, Players]]:
+def split_models(settings: PlayerSettings) -> tuple[list[str], dict[str, Players]]:
     """Return the models given for every role, and the models given for single roles; a list where there are several."""
-    named = cast("dict[str, list[str]]", dict(settings["models"] or {}))
-    every = named.pop("", [])
-    return every, {role: cast(Players, models) if models[1:] else models[0] for role, models in named.items()}
+    models_by_role = cast("dict[str, list[str]]", dict(settings["models"] or {}))
+    default_models = models_by_role.pop("", [])
+    return default_models, {
+        role: cast(Players, models) if models[1:] else models[0] for role, models in models_by_role.items()
+    }
 
 
-def only_model(every: Sequence[str]) -> str | None:
+def get_single_model(models: Sequence[str]) -> str | None:
     """Return the model given for every role; `None` if there is none.
 
     Raises:
         SettingError: If there are several.
     """
-    if every[1:]:
-        raise SettingError(f"models must name one model for all roles, got {', '.join(every)}", setting="models")
-    return every[0] if every else None
+    if models[1:]:
+        raise SettingError(f"models must name one model for all roles, got {', '.join(models)}", setting="models")
+    return models[0] if models else None
 
 
-def _role_and_value(text: str) -> tuple[str, str]:
+def _split_role(text: str) -> tuple[str, str]:
     """Split `[ROLE=]VALUE`; a value may contain equals signs."""
     role, equals, value = text.partition("=")
     return (role, value) if equals and role.isidentifier() else ("", text)
 
 
-def _models(given: Any) -> dict[str, list[str]]:
+def _parse_models(given: Any) -> dict[str, list[str]]:
     """Return the models by role from `[ROLE=]MODEL` texts or a mapping; a role may have several different models."""
     if isinstance(given, dict):
         return {
             str(role): list(map(str, each)) if isinstance(each, list) else [str(each)] for role, each in given.items()
         }
-    named: dict[str, dict[str, None]] = {}
+    models_by_role: dict[str, dict[str, None]] = {}
     for text in given if isinstance(given, list) else [given]:
-        role, model = _role_and_value(str(text))
+        role, model = _split_role(str(text))
         if not model.strip():
             raise SettingError(f"models must be [ROLE=]MODEL, got {text!r}", setting="models")
-        named.setdefault(role, {}).pop(model.strip(), None)
-        named[role][model.strip()] = None
-    return {role: list(models) for role, models in named.items()}
+        models_by_role.setdefault(role, {}).pop(model.strip(), None)
+        models_by_role[role][model.strip()] = None
+    return {role: list(models) for role, models in models_by_role.items()}
 
 
-def _parameters(given: Any) -> dict[str, dict[str, Any]]:
+def _parse_parameters(given: Any) -> dict[str, dict[str, Any]]:
     """Return sampling parameters by role and name; the role of parameters for every role is the empty name.
 
     Args:
@@ -367,33 +379,33 @@ def _parameters(given: Any) -> dict[str, dict[str, Any]]:
     Raises:
         SettingError: If a text has another form, or a parameter is given twice.
     """
-    found: dict[str, dict[str, Any]] = {}
-    texts = given if isinstance(given, list) else [given]
-    for role, name, value in _of_mapping(given) if isinstance(given, Mapping) else map(_of_text, map(str, texts)):
-        if name in found.setdefault(role, {}):
-            whole = f"{role}.{name}" if role else name
+    parameters: dict[str, dict[str, Any]] = {}
+    texts = map(str, given if isinstance(given, list) else [given])
+    for role, name, value in _iter_parameters(given) if isinstance(given, Mapping) else map(_parse_parameter, texts):
+        if name in parameters.setdefault(role, {}):
+            full_name = f"{role}.{name}" if role else name
             raise SettingError(
-                f"params: {whole} is given twice, as {found[role][name]!r} and {value!r}", setting="params"
+                f"params: {full_name} is given twice, as {parameters[role][name]!r} and {value!r}", setting="params"
             )
-        found[role][name] = value
-    return found
+        parameters[role][name] = value
+    return parameters
 
 
-def _of_text(text: str) -> tuple[str, str, Any]:
+def _parse_parameter(text: str) -> tuple[str, str, Any]:
     """Return role, name and value of `[ROLE.]KEY=VALUE`."""
-    named, equals, written = text.partition("=")
-    if not equals or not named.strip() or not written.strip():
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip() or not value.strip():
         raise SettingError(f"params must be [ROLE.]KEY=VALUE, got {text!r}", setting="params")
-    role, _, name = named.strip().rpartition(".") if named.count(".") == 1 else ("", "", named.strip())
+    role, _, name = key.strip().rpartition(".") if key.count(".") == 1 else ("", "", key.strip())
     for parse in (parse_json, parse_yaml):  # YAML parses 1e-3 as text
         try:
-            return role, name, parse(written, "params")
+            return role, name, parse(value, "params")
         except DataError as error:
             problem = error
     raise SettingError(f"params must have a value in JSON or YAML, got {text!r:.100} ({problem})", setting="params")
 
 
-def _of_mapping(given: Mapping[Any, Any]) -> Iterator[tuple[str, str, Any]]:
+def _iter_parameters(given: Mapping[Any, Any]) -> Iterator[tuple[str, str, Any]]:
     for key, each in given.items():
         role, dot, name = str(key).partition(".")
         if dot or not isinstance(each, Mapping):
@@ -402,26 +414,26 @@ def _of_mapping(given: Mapping[Any, Any]) -> Iterator[tuple[str, str, Any]]:
             yield from ((role, str(name), value) for name, value in each.items())
 
 
-def _config_file(path: Path, recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:
+def _read_config(path: Path, recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read a YAML file's options: those of every run by the flags' names, and those of the recipe by field."""
     values = read_yaml(path) or {}
     if not isinstance(values, dict):
         raise SettingError(f"{path} must hold 'name: value' lines, got {type(values).__name__}")
-    common = {each.key for each in _declared(RunCommand) if each.flag.is_in_files}
-    names = _option_names(recipe)
-    found: dict[str, Any] = {}
-    own: dict[str, Any] = {}
+    setting_keys = {each.key for each in _iter_setting_flags(RunCommand) if each.flag.is_in_files}
+    names = _get_option_names(recipe)
+    settings: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for key, value in values.items():
-        plain = str(key).replace("-", "_")
-        if plain in found or names.get(plain, plain) in own:
+        plain_key = str(key).replace("-", "_")
+        if plain_key in settings or names.get(plain_key, plain_key) in options:
             raise SettingError(f"{path}: {key} is given twice, in different spellings")
-        if plain in common:
-            found[plain] = value
-        elif plain in names or plain in names.values():
-            own[names.get(plain, plain)] = value
+        if plain_key in setting_keys:
+            settings[plain_key] = value
+        elif plain_key in names or plain_key in names.values():
+            options[names.get(plain_key, plain_key)] = value
         else:
-            known = sorted(name.replace("_", "-") for name in {*common, *names})
+            known = sorted(name.replace("_", "-") for name in {*setting_keys, *names})
             raise SettingError(
-                f"{path}: {key} is not an option; {suggest_name(plain.replace('_', '-'), known, 'options')}"
+                f"{path}: {key} is not an option; {suggest_name(plain_key.replace('_', '-'), known, 'options')}"
             )
-    return found, own
+    return settings, options

@@ -11,8 +11,16 @@ import typer
 from dialoom.runs.configuration.recipes import is_recipe, is_study, load_recipe
 
 from .command_list import PanelCommand
-from .errors import OF_REPLAYING, OF_STEPPING
-from .option_flags import JsonFlag, RunArgument, TrustFlag, WhereFlag, by_role, recipe_argument, unread
+from .errors import REPLAY_EPILOG, STEP_EPILOG
+from .option_flags import (
+    JsonFlag,
+    RunArgument,
+    TrustFlag,
+    WhereFlag,
+    find_recipe_argument,
+    parse_role_models,
+    placeholder_command,
+)
 
 if TYPE_CHECKING:
     from .setting_flags import CallCommand, RunCommand
@@ -23,33 +31,33 @@ _HELP = (
     "options of 'dialoom run') and its first scenario is stepped through. 'help' at its prompt lists the commands; see "
     "docs/debugging.md."
 )
-Script = Annotated[
+ScriptFlag = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
         help="A file of debugger commands, one per line; without it, commands come from the terminal or a pipe.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Answer each command with a line of JSON.")]
-_NOT_HERE = ("concurrency", "fail_on_error", "patience", "workers", "ray", "log_format")
+StepJsonFlag = Annotated[bool, typer.Option("--json", help="Answer each command with a line of JSON.")]
+_EXCLUDED_SETTINGS = ("concurrency", "fail_on_error", "patience", "workers", "ray", "log_format")
 """Settings that have no effect when a conversation is played step by step."""
 
 
 def register_step(app: typer.Typer, arguments: list[str]) -> None:
     """Add `step` to the commands; only the recipe in the arguments is imported."""
-    spec = _recipe(arguments)
+    spec = _find_recipe(arguments)
     if "step" not in arguments[:1]:
-        command: Callable[..., None] = unread
+        command: Callable[..., None] = placeholder_command
     else:
         from .setting_flags import with_settings
 
-        command = with_settings(_step, without=_NOT_HERE) if spec is None else _recipe_command(spec)
-    app.command("step", help=_HELP, epilog=OF_STEPPING, cls=PanelCommand)(command)
+        command = with_settings(_step, without=_EXCLUDED_SETTINGS) if spec is None else _create_recipe_command(spec)
+    app.command("step", help=_HELP, epilog=STEP_EPILOG, cls=PanelCommand)(command)
 
 
 def register_replay(app: typer.Typer, _arguments: list[str]) -> None:
     """Add `replay` to the commands."""
-    app.command(epilog=OF_REPLAYING)(replay)
+    app.command(epilog=REPLAY_EPILOG)(replay)
 
 
 def replay(
@@ -99,13 +107,13 @@ def replay(
     """Play a saved case with the current code: with its recorded replies, or with new replies of live roles."""
     from .stepping.stepping import replay_case
 
-    arguments = {"live": live or [], "models": by_role(model or []), "prompts": prompts}
+    arguments = {"live": live or [], "models": parse_role_models(model or []), "prompts": prompts}
     raise typer.Exit(replay_case(case, requirements or [], allow or [], env_file, json, trust, **arguments))
 
 
-def _recipe(arguments: list[str]) -> str | None:
+def _find_recipe(arguments: list[str]) -> str | None:
     """Return the recipe that follows `step`; `None` if no recipe follows."""
-    first = recipe_argument(arguments, "step")
+    first = find_recipe_argument(arguments, "step")
     if first is None or (Path(first).is_file() and not is_study(first)):
         return None
     return first if is_recipe(first) else None
@@ -123,25 +131,25 @@ def _step(
     ] = None,
     where: WhereFlag = None,
     branch: Annotated[str, typer.Option(metavar="NAME", help="The branch to start on.")] = "main",
-    script: Script = None,
-    json: Json = False,
+    script: ScriptFlag = None,
+    json: StepJsonFlag = False,
     **given: Unpack[CallCommand],
 ) -> None:
-    from .stepping.stepping import first_where, step_run
+    from .stepping.stepping import find_first_scenario, step_run
 
     if scenario is not None and where is not None:
         raise typer.BadParameter("--where selects the scenario; leave out SCENARIO")
-    found = scenario or ("1" if where is None else first_where(run, where, given["trust"]))
+    found = scenario or ("1" if where is None else find_first_scenario(run, where, given["trust"]))
     raise typer.Exit(step_run(run, found, branch, script, json, given))
 
 
-def _recipe_command(spec: str) -> Callable[..., None]:
+def _create_recipe_command(spec: str) -> Callable[..., None]:
     from .setting_flags import with_settings
 
     def step(
         recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="The recipe of the new run.")],  # noqa: ARG001
-        script: Script = None,
-        json: Json = False,
+        script: ScriptFlag = None,
+        json: StepJsonFlag = False,
         **given: Unpack[RunCommand],
     ) -> None:
         from .stepping.stepping import step_recipe

@@ -35,17 +35,17 @@ from dialoom.runs.errors import Fault
 from dialoom.settings import DEFAULT_CONCURRENCY, select_settings
 from dialoom.text import format_duration, format_safe_json, pluralize, sanitize
 
-from .console import HarmlessConsole
-from .errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, flag
-from .progress import ProgressDisplay, pauses, progress_figures, slow_calls
+from .console import SafeConsole
+from .errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, get_flag
+from .progress import ProgressDisplay, format_figures, format_pauses, format_slow_calls
 from .terminal import say, say_lines
 
 Kind = TypeVar("Kind", bound=CallSettings)
 
-_EVERY = 5.0
+_REPORT_INTERVAL_SECONDS = 5.0
 """Seconds between two log lines, which is also the minimum interval for reading the ledger."""
 
-_MOST_LETTERS = 100
+_MAX_ERROR_CHARACTERS = 100
 """Maximum length of an error message when it is repeated after being printed in full."""
 
 _DRAINING = "interrupted: the current steps are being finished; a second Ctrl-C cancels the calls in flight"
@@ -78,26 +78,26 @@ class Watcher:
         self.control = Control()
         settings["control"], settings["on_event"] = self.control, self
         count = settings.get("concurrency", DEFAULT_CONCURRENCY)
-        at_once = "" if count == DEFAULT_CONCURRENCY else f" {flag('concurrency')} {count}"
-        self._again = again or (lambda ended: f"dialoom resume {ended.path}{at_once}")
-        self._retry = retry or (
+        concurrency_flag = "" if count == DEFAULT_CONCURRENCY else f" {get_flag('concurrency')} {count}"
+        self._format_again = again or (lambda ended: f"dialoom resume {ended.path}{concurrency_flag}")
+        self._format_retry = retry or (
             lambda ended: f"{again(ended)} --retry-failed" if again else f"dialoom retry {ended.path}"
         )
         self._is_kept = is_kept
-        self._json = log_format == "json"
+        self._is_json = log_format == "json"
         self._done = self._failed = self._total = 0
-        self._what = ""
+        self._action = ""
         self._judging: str | None = None
-        self._ends: list[Ended] = []
-        self._worked: Worked | None = None
+        self._results: list[Ended] = []
+        self._worker_usage: Worked | None = None
         self._throttled: dict[str, int] = {}
-        self._away: set[str] = set()
+        self._unreachable: set[str] = set()
         self._failures: Counter[tuple[str, str]] = Counter()
         self._run: RunReader | None = None
         self._started = self._shown = time.monotonic()
-        self._console = HarmlessConsole(stderr=True)
+        self._console = SafeConsole(stderr=True)
         self._bar: ProgressDisplay | None = None
-        self._log = _logger(self._json)
+        self._log = _configure_logger(self._is_json)
 
     def __call__(self, event: Event) -> None:
         """Show an event."""
@@ -105,67 +105,67 @@ class Watcher:
             case Notice(text):
                 say(text)
             case Planned():
-                self._planned(event)
+                self._report_plan(event)
             case Retrying():
-                _report_retrying(event)
+                _report_retry(event)
             case Started():
                 self._begin(event)
             case ScenarioDone():
                 self._done += 1
-                self._show()
+                self._update()
             case ScenarioFailed():
                 self._failed += 1
                 self._report_failed(event)
-                self._show()
+                self._update()
             case NodeMessage():
                 self._log.info(event.text)
             case ProviderUnreachable():
-                self._away.add(event.provider)
+                self._unreachable.add(event.provider)
                 text = f"provider {event.provider} cannot be reached ({event.reason}): paused, next attempt in "
                 text += f"{format_duration(event.pause)}, stopping after {format_duration(event.patience)}"
                 self._report_provider(self._log.warning, event, "provider unavailable", text)
             case ProviderReachable():
-                self._away.discard(event.provider)
+                self._unreachable.discard(event.provider)
                 text = f"provider {event.provider} is available again after {format_duration(event.seconds)}"
                 self._report_provider(self._log.info, event, "provider available", text)
             case Stopping():
-                self._log.warning("stopping", reason=_worded(event))
+                self._log.warning("stopping", reason=_format_reason(event))
             case Worked():
-                self._worked = event
+                self._worker_usage = event
             case Ended():
                 self._end(event)
 
     async def watch(self) -> None:
         """Show the progress every few seconds, even while nothing finishes, until this coroutine is cancelled."""
         while True:
-            await asyncio.sleep(_EVERY)
+            await asyncio.sleep(_REPORT_INTERVAL_SECONDS)
             if self._run is not None:
                 self._report_throttled()
-                self._show()
+                self._update()
 
     def interrupt(self) -> None:
         """Handle Ctrl-C, as described at `Control`; the first time, print what happens now."""
         is_first = not self.control.is_draining
         self.control.interrupt()  # before printing, which fails if standard error is closed
         if is_first:
-            self._log.warning(_DRAINING if self._what else _GIVING_UP)
+            self._log.warning(_DRAINING if self._action else _GIVING_UP)
 
     def exit_code(self) -> int:
         """Return the exit code of the command."""
-        if not self._ends:
+        if not self._results:
             return EXIT_STOPPED
-        last = self._ends[-1]
+        last = self._results[-1]
         if last.stopped is not None:
             return EXIT_SOME_FAILED if last.stopped.fault is None else EXIT_STOPPED
         if not last.is_complete:
             return EXIT_STOPPED
-        has_failures = any(each.failed for each in self._ends)
-        if any(each.judging is None for each in self._ends):  # the file of a trial run has been deleted already
+        has_failures = any(each.failed for each in self._results)
+        if any(each.judging is None for each in self._results):  # the file of a trial run has been deleted already
             run = RunReader(last.path)
             has_failures = has_failures or bool(run.status().failed or run.check_errors())
         return EXIT_SOME_FAILED if has_failures else EXIT_DONE
 
-    def _planned(self, event: Planned) -> None:
+    def _report_plan(self, event: Planned) -> None:
         casts = event.config.players
         for model in DEFAULT_MODELS:
             if offline := [
@@ -182,25 +182,25 @@ class Watcher:
         say(f"planned {pluralize(event.scenarios, event.config.units)}{each} in {event.path}")
 
     def _begin(self, event: Started) -> None:
-        self._what = event.action if event.judging is None else f"{event.action} as {event.judging!r}"
+        self._action = event.action if event.judging is None else f"{event.action} as {event.judging!r}"
         self._total, self._done, self._failed = event.scenarios, 0, 0
         self._started = self._shown = time.monotonic()
         self._run = RunReader(event.path)
         self._judging = event.judging or next((each.name for each in self._run.judgement_sets), None)
-        if self._console.is_terminal and self._total and not self._json:
-            self._bar = ProgressDisplay(self._what, self._total, self._console, self._notices)
+        if self._console.is_terminal and self._total and not self._is_json:
+            self._bar = ProgressDisplay(self._action, self._total, self._console, self._notices)
             self._bar.start()
 
     def _end(self, event: Ended) -> None:
         """Print the last lines: what was done, and how to continue."""
         assert self._run is not None, "an operation that ends has begun"
-        self._ends.append(event)
+        self._results.append(event)
         status, errors = self._run.status(), self._run.check_errors() if event.judging is None else []
         units, unparsed = self._run.config.units, self._unparsed(self._run)
-        self.rest()
+        self.close()
         for (_, error), times in self._failures.items():  # each was printed once
-            if times > 1 and not self._json:
-                shown = error if len(error) <= _MOST_LETTERS else error[:_MOST_LETTERS] + "..."
+            if times > 1 and not self._is_json:
+                shown = error if len(error) <= _MAX_ERROR_CHARACTERS else error[:_MAX_ERROR_CHARACTERS] + "..."
                 say(f"the same error {pluralize(times - 1, 'more times')}: {shown}")
         self._failures.clear()
         say(
@@ -211,21 +211,22 @@ class Watcher:
         if unparsed:
             retry = f"; for new replies: dialoom retry {event.path} --unparsed --judging {self._judging!r}"
             say(f"unparsed judgements, which have no score: {unparsed:,}{retry if self._is_kept else ''}")
-        again = self._again(event)
-        if self._worked is not None:
-            say(_busy(self._worked))
-            self._worked = None
+        command = self._format_again(event)
+        if self._worker_usage is not None:
+            say(_format_busy(self._worker_usage))
+            self._worker_usage = None
         if event.stopped is not None:
-            say(f"stopped: {_worded(event.stopped)}")
+            say(f"stopped: {_format_reason(event.stopped)}")
         if not self._is_kept:
             if event.failed or not event.is_complete:
                 say("without -o RUN nothing is saved; with it, the same command continues the work")
         elif event.stopped is not None:
-            say(f"recorded replies are kept. Continue with: {_further(event.stopped, again, self._retry(event))}")
+            continuation = _format_continuation(event.stopped, command, self._format_retry(event))
+            say(f"recorded replies are kept. Continue with: {continuation}")
         elif not event.is_complete:
-            say(f"stopped early; nothing is lost. Continue with: {again}")
+            say(f"stopped early; nothing is lost. Continue with: {command}")
         elif event.failed:
-            say(f"retry what failed with: {self._retry(event)}")
+            say(f"retry what failed with: {self._format_retry(event)}")
         elif event.judging is None and status.failed:
             say(f"{pluralize(status.failed, 'scenarios')} failed earlier; retry with: dialoom retry {event.path}")
         if event.is_complete and event.stopped is None and event.judging is None and status.pending:
@@ -234,16 +235,16 @@ class Watcher:
                 f"dialoom resume {event.path}"
             )
 
-    def rest(self) -> None:
+    def close(self) -> None:
         """Remove the progress bar."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
         self._run = None
 
-    def _show(self) -> None:
+    def _update(self) -> None:
         finished, now = self._done + self._failed, time.monotonic()
-        due = now - self._shown >= _EVERY
+        due = now - self._shown >= _REPORT_INTERVAL_SECONDS
         if due:
             self._shown = now
         if self._bar is not None:
@@ -253,40 +254,40 @@ class Watcher:
 
     def _log_progress(self, finished: int) -> None:
         assert self._run is not None
-        if not self._json:
+        if not self._is_json:
             figures = " · ".join([*self._figures(), *self._notices()])
-            self._log.info(self._what, scenarios=f"{finished:,}/{self._total:,}", figures=figures)
+            self._log.info(self._action, scenarios=f"{finished:,}/{self._total:,}", figures=figures)
             return
         usage = self._run.status().usage
-        longest = [
+        in_flight = [
             {"role": each.role, "model": each.model, "seconds": round(each.age, 1)} for each in self.control.in_flight
         ]
         self._log.info(
-            self._what,
+            self._action,
             finished=finished,
             total=self._total,
             failed=self._failed,
-            waiting_for=sorted(self._away),
+            waiting_for=sorted(self._unreachable),
             unparsed=self._unparsed(self._run),
             calls=usage.calls,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             cost=usage.cost,
             models={model: asdict(state) for model, state in self.control.limits.items()},
-            **({"longest_call": longest[0]} if longest else {}),
+            **({"longest_call": in_flight[0]} if in_flight else {}),
         )
 
     def _report_failed(self, event: ScenarioFailed) -> None:
         """Report a failure. Each cause is printed once, and its count at the end; JSON output reports every failure."""
         cause = (str(event.fault), event.error)
         self._failures[cause] += 1
-        if self._json or self._failures[cause] == 1:
+        if self._is_json or self._failures[cause] == 1:
             self._log.warning("scenario failed", scenario=event.id, fault=cause[0], error=event.error)
 
     def _report_provider(
         self, log: Callable[..., None], event: ProviderUnreachable | ProviderReachable, name: str, text: str
     ) -> None:
-        if self._json:
+        if self._is_json:
             log(name, **asdict(event))
         else:
             log(text)
@@ -294,15 +295,15 @@ class Watcher:
     def _report_throttled(self) -> None:
         """Report each model whose provider has rejected calls since the last report."""
         for model, state in self.control.limits.items():
-            more = state.throttled - self._throttled.get(model, 0)
+            rejected = state.throttled - self._throttled.get(model, 0)
             self._throttled[model] = state.throttled
-            if more:
+            if rejected:
                 paused = {"paused": f"{state.paused:.0f} s"} if state.paused else {}
-                self._log.warning("throttled", model=model, calls=more, limit=state.limit, **paused)
+                self._log.warning("throttled", model=model, calls=rejected, limit=state.limit, **paused)
 
     def _figures(self) -> list[str]:
         assert self._run is not None
-        return progress_figures(
+        return format_figures(
             self._done + self._failed,
             self._failed,
             self._total,
@@ -317,34 +318,34 @@ class Watcher:
 
     def _notices(self) -> list[str]:
         """Return a line for each reason for waiting; the lines are shown below the bar or at the end of a log line."""
-        slow = slow_calls(self.control.in_flight)
+        slow = format_slow_calls(self.control.in_flight)
         return [
-            *(f"waiting for {provider}" for provider in sorted(self._away)),
-            *pauses(self.control.limits),
+            *(f"waiting for {provider}" for provider in sorted(self._unreachable)),
+            *format_pauses(self.control.limits),
             *([slow] if slow else []),
         ]
 
 
-def watched(kind: type[Kind], given: Mapping[str, Any], **how: Any) -> tuple[Kind, Watcher]:
+def prepare_watcher(kind: type[Kind], given: Mapping[str, Any], **options: Any) -> tuple[Kind, Watcher]:
     """Return those settings of a command that its operation takes, and a display of the operation, added to them.
 
     Args:
         kind: The typed dictionary of the operation's settings.
         given: The command's settings.
-        **how: The other arguments of `Watcher`.
+        **options: The other arguments of `Watcher`.
     """
     settings = select_settings(kind, given)
-    return settings, Watcher(settings, log_format=given["log_format"], **how)
+    return settings, Watcher(settings, log_format=given["log_format"], **options)
 
 
-def _worded(stopping: Stopping) -> str:
+def _format_reason(stopping: Stopping) -> str:
     """Return the reason for stopping, with flags in place of option names."""
     if stopping.setting is None:
         return stopping.reason
-    return stopping.reason.replace(stopping.setting, flag(stopping.setting), 1)
+    return stopping.reason.replace(stopping.setting, get_flag(stopping.setting), 1)
 
 
-def _further(stopping: Stopping, again: str, retry: str) -> str:
+def _format_continuation(stopping: Stopping, again: str, retry: str) -> str:
     """Return the command that continues work that was stopped."""
     match stopping.fault:
         case None:
@@ -354,17 +355,17 @@ def _further(stopping: Stopping, again: str, retry: str) -> str:
         case Fault.PROVIDER_PERMANENT:
             return f"{again} (to retry what failed: {retry}); for other models or parameters, start a new run"
         case _:
-            return f"{again} {flag(stopping.setting or '')} MORE"
+            return f"{again} {get_flag(stopping.setting or '')} MORE"
 
 
-def _busy(worked: Worked) -> str:
+def _format_busy(worked: Worked) -> str:
     shares = [f"{busy / worked.seconds:.0%}" if worked.seconds else "0%" for busy in sorted(worked.busy)]
     if len(shares) == 1:
         return f"1 worker, busy {shares[0]} of the time"
     return f"{len(shares):,} workers, busy {shares[0]} to {shares[-1]} of the time"
 
 
-def _report_retrying(event: Retrying) -> None:
+def _report_retry(event: Retrying) -> None:
     if event.failed is not None:
         say(f"{event.failed:,} failed {'scenarios' if event.judging is None else 'judgings'} are retried")
         if event.too_long:
@@ -381,7 +382,7 @@ def _report_retrying(event: Retrying) -> None:
         )
 
 
-def _logger(as_json: bool) -> Any:
+def _configure_logger(as_json: bool) -> Any:
     """Return a logger to standard error: of plain lines, coloured only on a terminal, or of one JSON event per line."""
     structlog.configure(
         processors=[

@@ -12,7 +12,7 @@ import pytest
 
 import dialoom
 from dialoom import Recipe, Scenario
-from dialoom.cli.errors import worded
+from dialoom.cli.errors import format_error
 from dialoom.graphs.personalens import RECIPE, PersonaLensOptions
 from dialoom.roles.players import load_file
 from dialoom.runs.configuration.recipes import find_recipe, recipe_names
@@ -49,7 +49,9 @@ def test_recipe_class_without_a_file_is_played_and_read(is_class: bool, tmp_path
             needing()
         assert error.value.setting == "recipe"
         assert error.value.message.endswith("cannot be loaded from a file")
-        assert worded(error.value).endswith(f"; open the run in Python: dialoom.open_run('{path}', recipe=THE_CLASS)")
+        assert format_error(error.value).endswith(
+            f"; open the run in Python: dialoom.open_run('{path}', recipe=THE_CLASS)"
+        )
     with pytest.raises(dialoom.DialoomError, match=r"; pass the object again, as recipe=\.\.\."):
         dialoom.resume(path, models={"speaker": speaker})
 

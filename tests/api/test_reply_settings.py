@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.cli.progress import slow_calls
+from dialoom.cli.progress import format_slow_calls
 from tests.server import Answer, ChatServer, completion, serving
 
 from .players import CAST, Messages, assistant, outcome_texts, run_settings
@@ -170,10 +170,10 @@ async def test_long_running_call_is_listed_with_role_and_age(
     await is_asked.wait()
     (call,) = control.in_flight
     assert call.role == "assistant" and call.model == "object:slow" and call.age >= 0
-    assert slow_calls(control.in_flight) == ""
+    assert format_slow_calls(control.in_flight) == ""
     now = time.monotonic()
     monkeypatch.setattr("dialoom.roles.gateway.availability.time.monotonic", lambda: now + 250.5)
-    assert slow_calls(control.in_flight) == "1 call in flight for 4m10s (assistant)"
+    assert format_slow_calls(control.in_flight) == "1 call in flight for 4m10s (assistant)"
     monkeypatch.undo()
     may_answer.set()
     await work

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dialoom.cli.setting_flags import settings_of
+from dialoom.cli.setting_flags import build_settings
 from dialoom.settings import PlayerSettings
 from tests.conftest import ROOT, Command, replace_model
 from tests.invented import write_release
@@ -334,7 +334,7 @@ def test_doctor_calls_a_model_with_the_settings_of_a_run(dialoom: Command) -> No
 
 def test_values_are_yaml_or_json_and_names_may_be_grouped() -> None:
     def parameters(flags: Any, file: Any = None) -> Any:
-        return settings_of(PlayerSettings, {"param": flags}, {"param": file})["params"]
+        return build_settings(PlayerSettings, {"param": flags}, {"param": file})["params"]
 
     assert parameters(["a.stop=END", "top_p=.5", "a.seed=2", "b.logit_bias={5: 1}"]) == {
         "a": {"stop": "END", "seed": 2},
@@ -350,8 +350,8 @@ def test_values_are_yaml_or_json_and_names_may_be_grouped() -> None:
 def test_progress_names_the_longest_running_call(
     dialoom: Command, reply_plan: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dialoom.cli.watcher._EVERY", 0.01)
-    monkeypatch.setattr("dialoom.cli.progress._LONG", 0.0)
+    monkeypatch.setattr("dialoom.cli.watcher._REPORT_INTERVAL_SECONDS", 0.01)
+    monkeypatch.setattr("dialoom.cli.progress._SLOW_CALL_SECONDS", 0.0)
     (tmp_path / "slow.py").write_text(
         "import asyncio\nasync def assistant(messages):\n    await asyncio.sleep(0.2)\n    return 'Well.'\n"
     )

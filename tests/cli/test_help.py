@@ -16,8 +16,8 @@ import typer
 
 from dialoom.cli.app import build_app
 from dialoom.cli.command_list import SECTIONS
-from dialoom.cli.console import HarmlessConsole
-from dialoom.cli.progress import ProgressDisplay, progress_figures
+from dialoom.cli.console import SafeConsole
+from dialoom.cli.progress import ProgressDisplay, format_figures
 from dialoom.roles.gateway.limits import LimitState
 from dialoom.runs.store import Usage
 from tests.conftest import Command
@@ -346,9 +346,9 @@ LIMITS = {"openai/gpt-4o-mini": LimitState(limit=64, in_flight=16, waiting=0, th
 
 def _progress_lines(width: int, *notices: str) -> list[str]:
     """Return the lines of the progress display in a terminal of the given width."""
-    console = HarmlessConsole(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+    console = SafeConsole(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
     display = ProgressDisplay("playing", 4800, console, lambda: notices)
-    display.show(120, progress_figures(120, 7, 4800, 11, 60.0, USAGE, LIMITS))
+    display.show(120, format_figures(120, 7, 4800, 11, 60.0, USAGE, LIMITS))
     with console.capture() as captured:
         console.print(display.get_renderable())
     return [line.rstrip() for line in captured.get().splitlines()]
@@ -373,4 +373,4 @@ def test_reasons_for_waiting_are_below_the_progress_line() -> None:
 
 
 def test_time_left_is_unknown_before_anything_is_finished() -> None:
-    assert "-:--:-- left" in progress_figures(0, 0, 10, 0, 5.0, Usage(), {})
+    assert "-:--:-- left" in format_figures(0, 0, 10, 0, 5.0, Usage(), {})

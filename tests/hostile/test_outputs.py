@@ -18,7 +18,7 @@ from rich.progress import Progress, TextColumn
 
 import dialoom as door
 from dialoom import DialoomError
-from dialoom.cli.console import HarmlessConsole
+from dialoom.cli.console import SafeConsole
 from dialoom.graphs import Table
 from dialoom.outputs import folder_output, make_file_name, text_output
 from dialoom.runs.report import Report, render_markdown
@@ -292,7 +292,7 @@ def test_no_command_prints_control_characters(dialoom: Command, hostile: Path, t
 
 def test_progress_shows_any_models_name() -> None:
     out = io.StringIO()
-    console = HarmlessConsole(file=out, force_terminal=True, width=100)
+    console = SafeConsole(file=out, force_terminal=True, width=100)
     with Progress(TextColumn("{task.fields[figures]}", markup=False), console=console) as bar:
         bar.add_task("", figures=f"{NAME} 1/2 in flight")
     assert "openai/[/x]\N{REPLACEMENT CHARACTER}[2J" in out.getvalue()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.cli.doctor import State, examine
+from dialoom.cli.doctor import State, run_checks
 from tests.llm.conftest import CONTEXT_TOKENS, MODEL_NAME, PEOPLE, Server
 
 _TIMEOUT_SECONDS = 120.0
@@ -70,6 +70,6 @@ def test_request_beyond_the_servers_context_is_refused_before_the_run_or_fails_a
 
 
 def test_doctor_finds_that_reply_shapes_are_enforced(served: Server) -> None:
-    checks = examine([MODEL_NAME], api_base=served.model.api_base, max_reply=64)
+    checks = run_checks([MODEL_NAME], api_base=served.model.api_base, max_reply=64)
     (shape,) = [check for check in checks if check.about == "shape"]
     assert (shape.state, shape.detail) == (State.OK, "enforced, requested as JSON schema")

@@ -12,7 +12,7 @@ import pytest
 
 import dialoom
 from dialoom import play, review
-from dialoom.cli.stepping.views import transcript_answer
+from dialoom.cli.stepping.views import build_transcript_answer
 from dialoom.graphs.recipe import REVIEWED_FAULTS
 from dialoom.prompts import ChatMessage
 from dialoom.runs.stepping import Stop, case_of, write_case
@@ -109,7 +109,7 @@ def test_show_and_step_name_faults_at_the_message(dialoom: Command, run: dialoom
     assert lines[at + 1] == "fault of the user, 90% sure: swapped_role: how can i help"
     stop = asyncio.run(end_of(run))
     assert next((fault.who, fault.message) for fault in stop.faults) == ("user", 2)
-    shown = [str(line).strip() for line in transcript_answer(stop.transcript, stop.faults).shown]
+    shown = [str(line).strip() for line in build_transcript_answer(stop.transcript, stop.faults).shown]
     assert shown[3].startswith("fault of the user")
     assert [json.loads(line)["faults"] for line in dialoom("show", run.path, "--json").stdout.splitlines()] == [3, 1]
 

@@ -17,7 +17,7 @@ from langgraph.prebuilt import ToolNode
 
 import dialoom
 from dialoom import DialoomError, Stepper
-from dialoom.cli.stepping.editing import as_messages, as_text
+from dialoom.cli.stepping.editing import format_messages, parse_messages
 from dialoom.graphs.conversation import calls_of, lines, to_messages
 from dialoom.runs.stepping import case_of, replay
 from dialoom.runs.stepping.values import to_plain
@@ -153,9 +153,9 @@ def test_request_with_calls_is_edited_and_sent(made: Path) -> None:
     async def act(stepper: Stepper) -> None:
         await stepper.goto(3)
         (asked,) = await stepper.next_requests()
-        text = as_text(asked.request.messages)
-        assert as_messages(text) == [*asked.request.messages] and '=== tool {"tool_call_id"' in text
-        stop = await stepper.ask_instead("clerk", as_messages(text.replace('{"jars": ', '{"jars": 1')))
+        text = format_messages(asked.request.messages)
+        assert parse_messages(text) == [*asked.request.messages] and '=== tool {"tool_call_id"' in text
+        stop = await stepper.ask_instead("clerk", parse_messages(text.replace('{"jars": ', '{"jars": 1')))
         assert stop.calls[0].is_edited and stop.calls[0].messages[2] == asked.request.messages[2]
         await stepper.goto(3)
         await stepper.edit("messages[1].content", '{"jars": 0}')

@@ -21,15 +21,15 @@ from dialoom.runs.stepping.tree import SpokenLine, TreeNode, draw_tree
 from dialoom.runs.stepping.view import HistoryEntry
 from dialoom.runs.store.branches import Branch
 
-from .views import Answer, spoken_line
+from .views import Answer, format_spoken_line
 
-_LEAST = 16
+_MIN_LABEL_WIDTH = 16
 """Minimum width of a label in a history, in columns, however narrow the terminal is."""
-_PLACE = "\N{REPLACEMENT CHARACTER}"
+_LABEL_PLACEHOLDER = "\N{REPLACEMENT CHARACTER}"
 """Placeholder for a label while the space for it is measured."""
 
 
-def history_answer(nodes: Sequence[HistoryEntry], here: int) -> Answer:
+def build_history_answer(nodes: Sequence[HistoryEntry], here: int) -> Answer:
     """Return the tree of checkpoints."""
     data = [
         {
@@ -43,11 +43,11 @@ def history_answer(nodes: Sequence[HistoryEntry], here: int) -> Answer:
         }
         for each in nodes
     ]
-    return Answer({"history": data}, [_Tree(nodes, here)])
+    return Answer({"history": data}, [_HistoryTree(nodes, here)])
 
 
 @dataclass(frozen=True, slots=True)
-class _Tree:
+class _HistoryTree:
     """A tree of checkpoints as wide as the terminal; contents are truncated, but names of branches are not."""
 
     nodes: Sequence[HistoryEntry]
@@ -55,32 +55,36 @@ class _Tree:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield a line for each checkpoint, and the lines that connect them."""
-        bare = [cell_len(line) - 1 for line in self._drawn([_PLACE] * len(self.nodes)) if _PLACE in line]
-        rooms = [max(_LEAST, options.max_width - taken) for taken in bare]
-        for line in self._drawn(
-            [truncate(format_label(each.stop), room) for each, room in zip(self.nodes, rooms, strict=True)]
+        label_starts = [
+            cell_len(line) - 1
+            for line in self._draw([_LABEL_PLACEHOLDER] * len(self.nodes))
+            if _LABEL_PLACEHOLDER in line
+        ]
+        label_widths = [max(_MIN_LABEL_WIDTH, options.max_width - used) for used in label_starts]
+        for line in self._draw(
+            [truncate(format_label(each.stop), width) for each, width in zip(self.nodes, label_widths, strict=True)]
         ):
             yield Text(line, no_wrap=True, overflow="ellipsis")
 
-    def _drawn(self, labels: Sequence[str]) -> list[str]:
+    def _draw(self, labels: Sequence[str]) -> list[str]:
         each = zip(self.nodes, labels, strict=True)
         return draw_tree([TreeNode(at.number, at.parent, text, at.branches) for at, text in each], self.here)
 
 
-def forks_answer(branches: Iterable[tuple[Branch, Stop]], here: str, taken: str | None) -> Answer:
+def build_forks_answer(branches: Iterable[tuple[Branch, Stop]], here: str, outcome_branch: str | None) -> Answer:
     """Return the list of branches.
 
     Args:
         branches: Each branch with its current stop.
         here: The name of the current branch.
-        taken: The name of the branch that the scenario's outcome comes from, if there is one.
+        outcome_branch: The name of the branch that the scenario's outcome comes from, if there is one.
     """
     table = RichTable("", "branch", "from", "at", "next", "sample", "models", box=None, header_style="dim")
     data = []
     for branch, stop in branches:
         end = "the end" if stop.is_end else format_nodes(stop.next)
         models = ", ".join(f"{role}={model}" for role, model in branch.models.items())
-        name = branch.name + (" (the outcome)" if branch.name == taken else "")
+        name = branch.name + (" (the outcome)" if branch.name == outcome_branch else "")
         mark = "@" if branch.name == here else ""
         table.add_row(mark, name, branch.origin or "", str(stop.number), end, str(branch.sample), models)
         data.append(
@@ -92,29 +96,34 @@ def forks_answer(branches: Iterable[tuple[Branch, Stop]], here: str, taken: str 
                 "sample": branch.sample,
                 "models": dict(branch.models),
                 "is_here": branch.name == here,
-                "is_outcome": branch.name == taken,
+                "is_outcome": branch.name == outcome_branch,
             }
         )
     return Answer({"branches": data}, [table])
 
 
-def diff_answer(difference: Difference) -> Answer:
+def build_diff_answer(difference: Difference) -> Answer:
     """Return two branches side by side; equal parts are only counted."""
     left, right = difference.names
     table = RichTable(left, right, box=box.MINIMAL, expand=True, header_style="bold", pad_edge=False)
     for column in table.columns:
         column.ratio = 1
-    pairs = [(spoken_line(each.left), spoken_line(each.right), each.is_same) for each in difference.lines]
+    pairs = [(format_spoken_line(each.left), format_spoken_line(each.right), each.is_same) for each in difference.lines]
     _add_rows(table, pairs, "line")
-    words = [(_judged(*each[:2]), _judged(each[0], each[2]), each[1] == each[2]) for each in difference.judgements]
-    _add_rows(table, words, "judgement")
+    judgements = [
+        (_format_judgement(*each[:2]), _format_judgement(each[0], each[2]), each[1] == each[2])
+        for each in difference.judgements
+    ]
+    _add_rows(table, judgements, "judgement")
     table.add_row(*(Text(f"since the fork: {format_cost(cost)}", style="dim") for cost in difference.costs))
-    stands = " and ".join(
+    positions = " and ".join(
         f"{name} at {number}{', its end' if is_end else ''}"
         for name, (number, is_end) in zip(difference.names, difference.positions, strict=True)
     )
     shared = f"{difference.shared} {'step' if difference.shared == 1 else 'steps'} in common"
-    return Answer(_difference_data(difference), [Text(f"{stands}; {shared} ({format_cost(difference.before)})"), table])
+    return Answer(
+        _difference_data(difference), [Text(f"{positions}; {shared} ({format_cost(difference.before)})"), table]
+    )
 
 
 def _add_rows(table: RichTable, rows: Iterable[tuple[RenderableType, RenderableType, bool]], noun: str) -> None:
@@ -133,11 +142,11 @@ def _difference_data(difference: Difference) -> dict[str, Any]:
     def line(side: SpokenLine | None) -> dict[str, str] | None:
         return None if side is None else {"role": side[0], "content": side[1]}
 
-    def word(judgement: Judgement | None) -> dict[str, Any] | None:
+    def judgement_data(judgement: Judgement | None) -> dict[str, Any] | None:
         return None if judgement is None else judgement.model_dump(mode="json")
 
-    def cost(of: Cost) -> dict[str, Any]:
-        return {"calls": of.calls, "tokens": of.tokens, "cost": of.dollars, "seconds": of.seconds}
+    def cost(value: Cost) -> dict[str, Any]:
+        return {"calls": value.calls, "tokens": value.tokens, "cost": value.dollars, "seconds": value.seconds}
 
     return {
         "branches": list(difference.names),
@@ -146,15 +155,16 @@ def _difference_data(difference: Difference) -> dict[str, Any]:
             {"same": each.is_same, "left": line(each.left), "right": line(each.right)} for each in difference.lines
         ],
         "judgements": [
-            {"what": thing, "left": word(ours), "right": word(theirs)} for thing, ours, theirs in difference.judgements
+            {"what": subject, "left": judgement_data(ours), "right": judgement_data(theirs)}
+            for subject, ours, theirs in difference.judgements
         ],
         "shared_cost": cost(difference.before),
         "costs": [cost(each) for each in difference.costs],
     }
 
 
-def _judged(thing: str, judgement: Judgement | None) -> Text:
+def _format_judgement(subject: str, judgement: Judgement | None) -> Text:
     if judgement is None:
-        return Text(f"{thing}: not judged", style="dim")
-    word = judgement.status if judgement.score is None else str(judgement.score)
-    return Text.assemble((f"{thing}: ", "dim"), (word, "bold"), (f"  {judgement.explanation}", "dim"))
+        return Text(f"{subject}: not judged", style="dim")
+    score = judgement.status if judgement.score is None else str(judgement.score)
+    return Text.assemble((f"{subject}: ", "dim"), (score, "bold"), (f"  {judgement.explanation}", "dim"))

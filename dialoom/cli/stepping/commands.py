@@ -15,8 +15,8 @@ from dialoom.runs.stepping.values import get_value, parse_value, split_path
 from dialoom.runs.store.branches import MAIN
 
 from . import branch_views, views
-from .editing import edited
-from .views import Answer, Fitted, note, stop_answer
+from .editing import edit_messages
+from .views import Answer, FittedLine, build_note, build_stop_answer
 
 _CHECKPOINT = re.compile(r"#?\d+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """A checkpoint's number or id."""
@@ -35,7 +35,7 @@ class Command:
         usage: The arguments that follow the command's name, for the help.
         help: The command's effect, in one line.
         carry_out: A function that carries out the command, given the text after its name; it may return a stop to show.
-        needed: A message about the argument, if the command needs one.
+        missing_argument: A message about the argument, if the command needs one.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Command:
     usage: str
     help: str
     carry_out: Callable[[CommandInterpreter, str], Awaitable[Answer | Stop]]
-    needed: str = ""
+    missing_argument: str = ""
 
 
 class CommandInterpreter:
@@ -58,11 +58,11 @@ class CommandInterpreter:
     def __init__(self, stepper: Stepper, watch: Callable[[Answer], None], inputs: Sequence[Path] = ()) -> None:
         self.stepper = stepper
         self.inputs = inputs
-        self.breaks: list[Condition] = []
+        self.breakpoints: list[Condition] = []
         self.watch = watch
         self.is_full = False  # whether stops show complete requests and the complete conversation
 
-    async def do(self, line: str) -> Answer | None:
+    async def execute(self, line: str) -> Answer | None:
         """Carry out a line; return `None` if it is empty.
 
         Raises:
@@ -74,20 +74,20 @@ class CommandInterpreter:
         words = line.strip()
         if not words or words.startswith("#"):
             return None
-        name, rest = _split(words)
-        command = BY_NAME.get(name)
+        name, rest = _split_first_word(words)
+        command = COMMANDS_BY_NAME.get(name)
         if command is None:
-            raise SteppingError(_unknown(name))
+            raise SteppingError(_format_unknown_command(name))
         if rest and not command.usage and command.name != "quit":
             raise SteppingError(f"{command.name} takes no further argument, got {rest!r}")
-        if not rest and command.needed:
-            raise SteppingError(command.needed)
+        if not rest and command.missing_argument:
+            raise SteppingError(command.missing_argument)
         result = await command.carry_out(self, rest)
-        return await self.stopped(result) if isinstance(result, Stop) else result
+        return await self.show_stop(result) if isinstance(result, Stop) else result
 
-    async def stopped(self, stop: Stop) -> Answer:
+    async def show_stop(self, stop: Stop) -> Answer:
         """Return the answer that shows a stop."""
-        return stop_answer(stop, self.stepper.parsed_replies(stop), self.is_full)
+        return build_stop_answer(stop, self.stepper.parsed_replies(stop), self.is_full)
 
     async def run(self, until: Sequence[Condition]) -> Answer:
         """Play until a condition is met, or to a breakpoint or the end; the answer includes the passed stops.
@@ -96,53 +96,61 @@ class CommandInterpreter:
         """
         passed: list[Stop] = []
         here = await self.stepper.here()
-        breaks = [each for each in self.breaks if not each.is_counter or not await self.stepper.meets([each], here)]
+        active_breakpoints = [
+            each for each in self.breakpoints if not each.is_counter or not await self.stepper.meets([each], here)
+        ]
 
-        def pass_by(stop: Stop) -> None:
-            self.watch(_passed(stop))
+        def report_passed(stop: Stop) -> None:
+            self.watch(_build_passed_answer(stop))
             passed.append(stop)
 
-        stop = await self.stepper.run([*until, *breaks], pass_by)
-        return _after(await self.stopped(stop), passed[:-1])
+        stop = await self.stepper.run([*until, *active_breakpoints], report_passed)
+        return _add_passed(await self.show_stop(stop), passed[:-1])
 
 
-def _passed(stop: Stop) -> Answer:
+def _build_passed_answer(stop: Stop) -> Answer:
     line = f"  {stop.number:>4} {format_label(stop)}"
-    return Answer({"number": stop.number, "ran": list(stop.ran)}, [Fitted(lambda room: truncate(line, room), "dim")])
+    return Answer(
+        {"number": stop.number, "ran": list(stop.ran)}, [FittedLine(lambda width: truncate(line, width), "dim")]
+    )
 
 
-def _after(answer: Answer, passed: Sequence[Stop]) -> Answer:
+def _add_passed(answer: Answer, passed: Sequence[Stop]) -> Answer:
     """Return the answer with a list of the passed stops added."""
-    return Answer({**answer.data, "passed": [dict(_passed(stop).data) for stop in passed]}, answer.shown)
+    return Answer({**answer.data, "passed": [dict(_build_passed_answer(stop).data) for stop in passed]}, answer.shown)
 
 
 async def _next(interpreter: CommandInterpreter, rest: str) -> Answer:
     passed: list[Stop] = []
-    for _ in range(_count(rest, 1) - 1):
+    for _ in range(_parse_count(rest, 1) - 1):
         passed.append(await interpreter.stepper.step())
-        interpreter.watch(_passed(passed[-1]))
-    return _after(await interpreter.stopped(await interpreter.stepper.step()), passed)
+        interpreter.watch(_build_passed_answer(passed[-1]))
+    return _add_passed(await interpreter.show_stop(await interpreter.stepper.step()), passed)
 
 
 async def _break(interpreter: CommandInterpreter, rest: str) -> Answer:
     condition = interpreter.stepper.condition(rest)
-    interpreter.breaks.append(condition)
-    return note(f"breakpoint {len(interpreter.breaks)}: {condition}", breakpoint=len(interpreter.breaks))
+    interpreter.breakpoints.append(condition)
+    return build_note(
+        f"breakpoint {len(interpreter.breakpoints)}: {condition}", breakpoint=len(interpreter.breakpoints)
+    )
 
 
 async def _breaks(interpreter: CommandInterpreter, _rest: str) -> Answer:
-    lines = [f"{number}  {condition}" for number, condition in enumerate(interpreter.breaks, start=1)]
-    return Answer({"breaks": [str(each) for each in interpreter.breaks]}, [Text("\n".join(lines) or "no breakpoints")])
+    lines = [f"{number}  {condition}" for number, condition in enumerate(interpreter.breakpoints, start=1)]
+    return Answer(
+        {"breaks": [str(each) for each in interpreter.breakpoints]}, [Text("\n".join(lines) or "no breakpoints")]
+    )
 
 
 async def _clear(interpreter: CommandInterpreter, rest: str) -> Answer:
     if not rest:
-        interpreter.breaks.clear()
-        return note("all breakpoints are cleared")
-    number = _count(rest, 0)
-    if not 1 <= number <= len(interpreter.breaks):
+        interpreter.breakpoints.clear()
+        return build_note("all breakpoints are cleared")
+    number = _parse_count(rest, 0)
+    if not 1 <= number <= len(interpreter.breakpoints):
         raise SteppingError(f"there is no breakpoint {rest}; 'breaks' lists them")
-    return note(f"cleared: {interpreter.breaks.pop(number - 1)}")
+    return build_note(f"cleared: {interpreter.breakpoints.pop(number - 1)}")
 
 
 async def _goto(interpreter: CommandInterpreter, rest: str) -> Stop:
@@ -152,11 +160,13 @@ async def _goto(interpreter: CommandInterpreter, rest: str) -> Stop:
 
 
 async def _history(interpreter: CommandInterpreter, _rest: str) -> Answer:
-    return branch_views.history_answer(await interpreter.stepper.history(), (await interpreter.stepper.here()).number)
+    return branch_views.build_history_answer(
+        await interpreter.stepper.history(), (await interpreter.stepper.here()).number
+    )
 
 
 async def _state(interpreter: CommandInterpreter, rest: str) -> Answer:
-    return views.state_answer(rest, get_value(interpreter.stepper.state, rest))
+    return views.build_state_answer(rest, get_value(interpreter.stepper.state, rest))
 
 
 async def _set(interpreter: CommandInterpreter, rest: str) -> Stop:
@@ -167,7 +177,7 @@ async def _set(interpreter: CommandInterpreter, rest: str) -> Stop:
 
 
 async def _say(interpreter: CommandInterpreter, rest: str) -> Stop:
-    role, text = _split(rest)
+    role, text = _split_first_word(rest)
     if not text:
         raise SteppingError("say takes a role and its text: say user I would rather take the train.")
     return await interpreter.stepper.say(role, text)
@@ -176,38 +186,38 @@ async def _say(interpreter: CommandInterpreter, rest: str) -> Stop:
 async def _prompt(interpreter: CommandInterpreter, rest: str) -> Answer | Stop:
     words = rest.split()
     is_edit = words[:1] == ["edit"]
-    who = words[is_edit:]
-    if len(who) > 1:
+    target = words[is_edit:]
+    if len(target) > 1:
         raise SteppingError(f"prompt takes 'edit' and a role or a node, got {rest!r}")
     requests = await interpreter.stepper.next_requests()
-    chosen = [each for each in requests if not who or who[0] in (each.role, each.node, each.name)]
+    selected = [each for each in requests if not target or target[0] in (each.role, each.node, each.name)]
     roles = ", ".join(dict.fromkeys(each.role for each in requests)) or "no role"
-    if not chosen and (who or is_edit):
-        raise SteppingError(f"the next step calls {roles}{f', not {who[0]!r}' if who else ''}")
+    if not selected and (target or is_edit):
+        raise SteppingError(f"the next step calls {roles}{f', not {target[0]!r}' if target else ''}")
     if not is_edit:
-        return views.requests_answer(chosen)
-    if len(nodes := dict.fromkeys(each.node for each in chosen)) > 1:
+        return views.build_requests_answer(selected)
+    if len(nodes := dict.fromkeys(each.node for each in selected)) > 1:
         raise SteppingError(
-            f"the next step calls {who[0] if who else roles} in several nodes; name one: {', '.join(nodes)}"
+            f"the next step calls {target[0] if target else roles} in several nodes; name one: {', '.join(nodes)}"
         )
-    messages = edited(chosen[0].request.messages)
+    messages = edit_messages(selected[0].request.messages)
     if messages is None:
-        return note("the prompt is unchanged, so nothing was played")
-    return await interpreter.stepper.ask_instead(chosen[0].name, messages)
+        return build_note("the prompt is unchanged, so nothing was played")
+    return await interpreter.stepper.ask_instead(selected[0].name, messages)
 
 
 async def _model(interpreter: CommandInterpreter, rest: str) -> Answer:
-    role, model = _split(rest)
+    role, model = _split_first_word(rest)
     if not model:
         raise SteppingError("model takes a role and a model: model assistant openai/gpt-4o-mini")
     await interpreter.stepper.exchange(role, model)
-    return note(f"{role} is now played by {model} on {interpreter.stepper.branch}")
+    return build_note(f"{role} is now played by {model} on {interpreter.stepper.branch}")
 
 
 async def _resample(interpreter: CommandInterpreter, _rest: str) -> Answer:
     sample = await interpreter.stepper.resample()
     text = f"sample {sample} on {interpreter.stepper.branch}: new replies are requested from now on"
-    return note(text, sample=sample, branch=interpreter.stepper.branch)
+    return build_note(text, sample=sample, branch=interpreter.stepper.branch)
 
 
 async def _fork(interpreter: CommandInterpreter, rest: str) -> Stop:
@@ -224,8 +234,8 @@ async def _forks(interpreter: CommandInterpreter, _rest: str) -> Answer:
     branches = [
         (each, await (await interpreter.stepper.switch(each.name)).here()) for each in interpreter.stepper.branches()
     ]
-    taken = None if interpreter.stepper.is_pending else interpreter.stepper.outcome_branch
-    return branch_views.forks_answer(branches, interpreter.stepper.branch, taken)
+    outcome_branch = None if interpreter.stepper.is_pending else interpreter.stepper.outcome_branch
+    return branch_views.build_forks_answer(branches, interpreter.stepper.branch, outcome_branch)
 
 
 async def _diff(interpreter: CommandInterpreter, rest: str) -> Answer:
@@ -240,7 +250,7 @@ async def _diff(interpreter: CommandInterpreter, rest: str) -> Answer:
         interpreter.stepper if name == interpreter.stepper.branch else await interpreter.stepper.switch(name)
         for name in names
     ]
-    return branch_views.diff_answer(await diff(steppers[0], steppers[1]))
+    return branch_views.build_diff_answer(await diff(steppers[0], steppers[1]))
 
 
 async def _promote(interpreter: CommandInterpreter, rest: str) -> Answer:
@@ -248,7 +258,7 @@ async def _promote(interpreter: CommandInterpreter, rest: str) -> Answer:
     outcome = await stepper.promote()
     judged = f" with {len(outcome.judgements)} judgements" if outcome.judgements else ""
     text = f"the outcome of {stepper.scenario} now comes from {stepper.branch}{judged}"
-    return note(text, promoted=stepper.branch, ended_by=outcome.ended_by)
+    return build_note(text, promoted=stepper.branch, ended_by=outcome.ended_by)
 
 
 async def _save(interpreter: CommandInterpreter, rest: str) -> Answer:
@@ -258,34 +268,34 @@ async def _save(interpreter: CommandInterpreter, rest: str) -> Answer:
     text = f"{len(case.steps)} steps of {branch} saved in {where}; 'dialoom replay {rest}' replays them"
     if not case.is_end:
         text += f". The conversation is unfinished; to save all of {branch}, 'continue' to its end and save again"
-    return note(text, file=rest, steps=len(case.steps), branch=branch, replaced=replaces, is_end=case.is_end)
+    return build_note(text, file=rest, steps=len(case.steps), branch=branch, replaced=replaces, is_end=case.is_end)
 
 
 async def _calls(interpreter: CommandInterpreter, _rest: str) -> Answer:
     stop = await interpreter.stepper.here()
-    return views.calls_answer(stop, interpreter.stepper.parsed_replies(stop))
+    return views.build_calls_answer(stop, interpreter.stepper.parsed_replies(stop))
 
 
 async def _transcript(interpreter: CommandInterpreter, _rest: str) -> Answer:
     stop = await interpreter.stepper.here()
-    return views.transcript_answer(stop.transcript, stop.faults)
+    return views.build_transcript_answer(stop.transcript, stop.faults)
 
 
 async def _full(interpreter: CommandInterpreter, rest: str) -> Answer:
     if rest not in ("", "on", "off"):
         raise SteppingError(f"full takes on or off, got {rest!r}")
     interpreter.is_full = rest == "on" or (not rest and not interpreter.is_full)
-    return note(f"stops show {'everything' if interpreter.is_full else 'the last lines'}")
+    return build_note(f"stops show {'everything' if interpreter.is_full else 'the last lines'}")
 
 
 async def _help(interpreter: CommandInterpreter, rest: str) -> Answer:  # noqa: ARG001
     if rest:
-        if rest not in BY_NAME:
-            raise SteppingError(_unknown(rest))
-        chosen = [BY_NAME[rest]]
+        if rest not in COMMANDS_BY_NAME:
+            raise SteppingError(_format_unknown_command(rest))
+        chosen = [COMMANDS_BY_NAME[rest]]
     else:
         chosen = list(COMMANDS)
-    return views.help_answer([(each.key, f"{each.name} {each.usage}".rstrip(), each.help) for each in chosen])
+    return views.build_help_answer([(each.key, f"{each.name} {each.usage}".rstrip(), each.help) for each in chosen])
 
 
 async def _quit(interpreter: CommandInterpreter, rest: str) -> Answer:  # noqa: ARG001
@@ -310,14 +320,14 @@ COMMANDS = (
         "<",
         "[N]",
         "go back one step, or N; later steps stay in the history",
-        lambda on, rest: on.stepper.rewind(_count(rest, 1)),
+        lambda on, rest: on.stepper.rewind(_parse_count(rest, 1)),
     ),
     Command(
         "forward",
         ">",
         "[N]",
         "go forward one step already played, or N such steps; edits and written replies are included",
-        lambda on, rest: on.stepper.forward(_count(rest, 1)),
+        lambda on, rest: on.stepper.forward(_parse_count(rest, 1)),
     ),
     Command(
         "goto",
@@ -379,25 +389,25 @@ COMMANDS = (
     Command("help", "?", "[COMMAND]", "this", _help),
     Command("quit", "q", "", "quit; everything is saved", _quit),
 )
-BY_NAME = {name: command for command in COMMANDS for name in (command.name, command.key)}
+COMMANDS_BY_NAME = {name: command for command in COMMANDS for name in (command.name, command.key)}
 
 
-_OTHER_NAMES = {"edit": "set", "exit": "quit", "rewind": "back", "run": "continue", "step": "next", "undo": "back"}
+_SYNONYMS = {"edit": "set", "exit": "quit", "rewind": "back", "run": "continue", "step": "next", "undo": "back"}
 """Names that commands have in Python or in other debuggers."""
 
 
-def _unknown(name: str) -> str:
-    meant = _OTHER_NAMES.get(name)
-    return f"there is no command {name!r}; {f'did you mean {meant!r}? ' if meant else ''}'help' lists them"
+def _format_unknown_command(name: str) -> str:
+    command = _SYNONYMS.get(name)
+    return f"there is no command {name!r}; {f'did you mean {command!r}? ' if command else ''}'help' lists them"
 
 
-def _split(text: str) -> tuple[str, str]:
+def _split_first_word(text: str) -> tuple[str, str]:
     """Split a text after its first word."""
     first, rest = [*text.split(maxsplit=1), "", ""][:2]
     return first, rest
 
 
-def _count(text: str, default: int) -> int:
+def _parse_count(text: str, default: int) -> int:
     if not text:
         return default
     if not text.isdecimal() or not int(text):

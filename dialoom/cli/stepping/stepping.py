@@ -16,9 +16,9 @@ from rich.text import Text
 
 from dialoom import CallSettings, PlaySettings, ReplayResult, aplan, load_env_file, open_run, replay, step
 from dialoom.api.expecting import check_replay_requirements
-from dialoom.cli.console import HarmlessConsole, make_console
-from dialoom.cli.errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, EXIT_USAGE, worded
-from dialoom.cli.option_flags import trust_by_flag as trust
+from dialoom.cli.console import SafeConsole, make_console
+from dialoom.cli.errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, EXIT_USAGE, format_error
+from dialoom.cli.option_flags import build_trust as trust
 from dialoom.cli.setting_flags import CallCommand, RunCommand
 from dialoom.cli.terminal import say, say_json
 from dialoom.inputs import MAX_YAML_BYTES, read_text
@@ -31,22 +31,24 @@ from dialoom.runs.stepping import ConditionError, PathError, Stepper
 from dialoom.settings import select_settings
 from dialoom.text import pluralize
 
-from .commands import BY_NAME, CommandInterpreter, Quit
+from .commands import COMMANDS_BY_NAME, CommandInterpreter, Quit
 from .views import Answer
 
-_OF_THE_LINE = (ConditionError, PathError)
-_FRAMES = 6
+_INPUT_ERRORS = (ConditionError, PathError)
+_MAX_FRAMES = 6
 """Number of stack frames shown for an unexpected error: the frames nearest to it."""
-_WIDTH = 120
+_DEFAULT_WIDTH = 120
 """Columns used when standard output is not a terminal."""
 
 
 def step_run(path: Path, scenario: str, branch: str, script: Path | None, is_json: bool, given: CallCommand) -> int:
     """Step through a scenario of a run; return the exit code."""
-    return _stepped(path, scenario, branch, _lines(script), script, is_json, select_settings(CallSettings, given))
+    return _step_through(
+        path, scenario, branch, _read_lines(script), script, is_json, select_settings(CallSettings, given)
+    )
 
 
-def first_where(path: Path, where: str, is_trusted: bool) -> str:
+def find_first_scenario(path: Path, where: str, is_trusted: bool) -> str:
     """Return the number of the first scenario that matches an expression, and print the number of matches.
 
     Raises:
@@ -63,14 +65,14 @@ def first_where(path: Path, where: str, is_trusted: bool) -> str:
 
 def step_recipe(spec: str, script: Path | None, is_json: bool, given: RunCommand) -> int:
     """Plan a new run and step through its first scenario; return the exit code."""
-    lines, settings = _lines(script), select_settings(PlaySettings, given)
+    lines, settings = _read_lines(script), select_settings(PlaySettings, given)
     out = given["out"] or Path("step.db" if is_file_spec(spec) or is_study(spec) else f"step-{spec}.db")
     if out.exists():
         raise RunError(f"{out} exists; continue it with 'dialoom step {out} 1', or give another file with -o")
     settings["on_event"] = _print_notice
     tune_process()
     asyncio.run(aplan(spec, path=out, **settings))
-    return _stepped(out, "1", "main", lines, script, is_json, select_settings(CallSettings, settings))
+    return _step_through(out, "1", "main", lines, script, is_json, select_settings(CallSettings, settings))
 
 
 def replay_case(
@@ -87,59 +89,61 @@ def replay_case(
         raise RunError("requirements apply to roles that reply again; name one with --live")
     if env_file is not None:
         load_env_file(env_file)
-    played = replay(path, **arguments, trust=trust(is_trusted))
-    checked = []
-    if requirements and played.outcome is not None:
-        checked = check_replay_requirements(played, requirements, allow=allowed)
-    is_passed = not played.departures and all(each.is_met for each in checked) if requirements else played.is_same
+    result = replay(path, **arguments, trust=trust(is_trusted))
+    requirement_results = []
+    if requirements and result.outcome is not None:
+        requirement_results = check_replay_requirements(result, requirements, allow=allowed)
+    is_passed = (
+        not result.departures and all(each.is_met for each in requirement_results) if requirements else result.is_same
+    )
     if is_json:
-        say_json(_replayed(played, is_passed) | {"requirements": [str(each) for each in checked]})
+        say_json(_replay_as_json(result, is_passed) | {"requirements": [str(each) for each in requirement_results]})
     else:
-        _print_replayed(path, played, requirements)
-        for each in checked:
+        _print_replay(path, result, requirements)
+        for each in requirement_results:
             say(str(each))
-        if requirements and not checked:
+        if requirements and not requirement_results:
             say("NOT MET: the conversation did not reach its end")
     return EXIT_DONE if is_passed else EXIT_SOME_FAILED
 
 
-def _replayed(played: ReplayResult, is_passed: bool) -> dict[str, Any]:
+def _replay_as_json(result: ReplayResult, is_passed: bool) -> dict[str, Any]:
     """Return the result of a replay as JSON-compatible data."""
     return {
-        "steps": played.steps,
-        "replies": played.calls,
+        "steps": result.steps,
+        "replies": result.calls,
         "is_passed": is_passed,
-        "departures": list(played.departures),
-        "changed": list(played.changed),
-        "lines": list(played.lines),
-        "scores": list(played.scores),
-        "live": dict(played.live),
-        "kept": played.kept,
-        "outcome": None if played.outcome is None else played.outcome.model_dump(mode="json"),
+        "departures": list(result.departures),
+        "changed": list(result.changed),
+        "lines": list(result.lines),
+        "scores": list(result.scores),
+        "live": dict(result.live),
+        "kept": result.kept,
+        "outcome": None if result.outcome is None else result.outcome.model_dump(mode="json"),
     }
 
 
-def _print_replayed(path: Path, played: ReplayResult, requirements: list[str]) -> None:
+def _print_replay(path: Path, result: ReplayResult, requirements: list[str]) -> None:
     """Print what was replayed, the differences, and what has changed since the case was saved."""
-    for line in [*played.lines, *played.scores, *played.departures]:
+    for line in [*result.lines, *result.scores, *result.departures]:
         say(line)
-    for line in played.changed:
+    for line in result.changed:
         say(f"changed since the case was saved: {line}")
-    if played.live:
-        replies = ", ".join(f"{role} {count}" for role, count in played.live.items())
-        to_changed = f", {played.kept} of them to changed requests" if played.kept else ""
-        say(f"{path}: new replies: {replies}; recorded replies: {played.calls}{to_changed}")
+    if result.live:
+        replies = ", ".join(f"{role} {count}" for role, count in result.live.items())
+        to_changed = f", {result.kept} of them to changed requests" if result.kept else ""
+        say(f"{path}: new replies: {replies}; recorded replies: {result.calls}{to_changed}")
         if not requirements:
-            what = "judgements" if played.scores or (played.outcome and played.outcome.judgements) else "words"
-            say(f"{path}: {f'the same {what}' if played.is_same else 'NOT as recorded'}")
+            what = "judgements" if result.scores or (result.outcome and result.outcome.judgements) else "words"
+            say(f"{path}: {f'the same {what}' if result.is_same else 'NOT as recorded'}")
         return
-    same = "not the same path" if played.departures else "the same path"
-    judge = ", and --live judge for new scores" if "judge" in played.bindings.by_role else ""
-    counted = f"{played.steps} steps with {played.calls} recorded replies"
-    say(f"{path}: {same}, {counted}; no role replied again (--live ROLE{judge})")
+    path_text = "not the same path" if result.departures else "the same path"
+    judge = ", and --live judge for new scores" if "judge" in result.bindings.by_role else ""
+    counted = f"{result.steps} steps with {result.calls} recorded replies"
+    say(f"{path}: {path_text}, {counted}; no role replied again (--live ROLE{judge})")
 
 
-def _lines(script: Path | None) -> Iterable[str] | None:
+def _read_lines(script: Path | None) -> Iterable[str] | None:
     """Return the lines of the script or of standard input; `None` if a person is at a terminal.
 
     Raises:
@@ -154,7 +158,7 @@ def _lines(script: Path | None) -> Iterable[str] | None:
     return read_text(script, MAX_YAML_BYTES, streams=True).split("\n")
 
 
-def _stepped(
+def _step_through(
     path: Path,
     scenario: str,
     branch: str,
@@ -170,13 +174,15 @@ def _stepped(
         calls["on_event"] = _print_notice
         stepper: Stepper = runner.run(opened.enter_async_context(step(path, scenario, branch=branch, **calls)))
         try:
-            interpreter = CommandInterpreter(stepper, printer.passed, inputs=[path, *([script] if script else [])])
+            interpreter = CommandInterpreter(
+                stepper, printer.print_passed, inputs=[path, *([script] if script else [])]
+            )
             if lines is not None:
                 return play_script(runner, interpreter, lines, printer, str(script or "standard input"))
-            say(f"{stepper.scenario} in {path}: {_state(path, stepper.scenario)}")
+            say(f"{stepper.scenario} in {path}: {_describe_state(path, stepper.scenario)}")
             say("'help' lists the commands")
-            printer.answer(runner.run(interpreter.stopped(runner.run(stepper.here()))))
-            return converse(runner, interpreter, printer)
+            printer.answer(runner.run(interpreter.show_stop(runner.run(stepper.here()))))
+            return run_interactively(runner, interpreter, printer)
         finally:
             runner.run(opened.aclose())
 
@@ -190,7 +196,7 @@ def _print_notice(event: Event) -> None:
             say(f"planned {pluralize(scenarios, 'scenarios')} in {path}", err=True)
 
 
-def _state(path: Path, scenario: str) -> str:
+def _describe_state(path: Path, scenario: str) -> str:
     """Return a scenario's state, and why it failed or ended."""
     episode = open_run(path).episode(scenario)
     if episode is None:
@@ -209,7 +215,7 @@ class Printer:
 
     def __init__(self, is_json: bool) -> None:
         self._is_json = is_json
-        self._console = make_console(_WIDTH)
+        self._console = make_console(_DEFAULT_WIDTH)
 
     def answer(self, answer: Answer, line: str = "") -> None:
         """Print the answer to a line."""
@@ -218,12 +224,12 @@ class Printer:
         else:
             self._show(answer)
 
-    def passed(self, answer: Answer) -> None:
+    def print_passed(self, answer: Answer) -> None:
         """Print a passed stop; in JSON mode it is included in the next answer instead."""
         if not self._is_json:
             self._show(answer)
 
-    def echo(self, branch: str, line: str) -> None:
+    def print_line(self, branch: str, line: str) -> None:
         """Print a command line that was not typed on the terminal, before its answer."""
         if not self._is_json and line:
             self._console.print(Text(f"{branch}> {line}", style="bold blue"))
@@ -235,7 +241,7 @@ class Printer:
             say_json({"line": line, "ok": False, "error": text})
         else:
             sys.stdout.flush()
-            HarmlessConsole(stderr=True, soft_wrap=True).print(f"{place}{text}", style="red")
+            SafeConsole(stderr=True, soft_wrap=True).print(f"{place}{text}", style="red")
 
     def _show(self, answer: Answer) -> None:
         shown = Group(*answer.shown)
@@ -254,25 +260,25 @@ def play_script(
     for number, line in enumerate(lines, start=1):
         words = line.strip()
         place = f"{name}, line {number} ({words}): "
-        printer.echo(interpreter.stepper.branch, words)
+        printer.print_line(interpreter.stepper.branch, words)
         try:
-            answer = runner.run(interpreter.do(words))
+            answer = runner.run(interpreter.execute(words))
         except Quit:
             return EXIT_DONE
         except KeyboardInterrupt:
             printer.error("interrupted; recorded replies are kept", words, place)
             return EXIT_STOPPED
         except Exception as error:
-            printer.error(_error_text(error), words, place)
-            return _exit_code(error)
+            printer.error(_format_error_message(error), words, place)
+            return _get_exit_code(error)
         if answer is not None:
             printer.answer(answer, words)
     return EXIT_DONE
 
 
-def converse(runner: asyncio.Runner, interpreter: CommandInterpreter, printer: Printer) -> int:
+def run_interactively(runner: asyncio.Runner, interpreter: CommandInterpreter, printer: Printer) -> int:
     """Read lines from the person at the terminal until they quit; return the exit code."""
-    _complete()
+    _enable_completion()
     while True:
         try:
             line = input(f"{interpreter.stepper.branch}> ")
@@ -283,7 +289,7 @@ def converse(runner: asyncio.Runner, interpreter: CommandInterpreter, printer: P
             say("\n'quit' leaves")
             continue
         try:
-            if (answer := runner.run(interpreter.do(line))) is not None:
+            if (answer := runner.run(interpreter.execute(line))) is not None:
                 printer.answer(answer, line.strip())
         except Quit:
             return EXIT_DONE
@@ -292,34 +298,34 @@ def converse(runner: asyncio.Runner, interpreter: CommandInterpreter, printer: P
             say()
             printer.error(f"interrupted at {here.branch} {here.number}; recorded replies are kept", line)
         except Exception as error:
-            printer.error(_error_text(error), line)
+            printer.error(_format_error_message(error), line)
 
 
-def _exit_code(error: Exception) -> int:
+def _get_exit_code(error: Exception) -> int:
     """Return a script's exit code for an error, by its cause."""
     fault = fault_of(error)
-    if isinstance(error, _OF_THE_LINE) or fault in FATAL:
+    if isinstance(error, _INPUT_ERRORS) or fault in FATAL:
         return EXIT_USAGE
     return EXIT_STOPPED if fault is Fault.BUDGET else EXIT_SOME_FAILED
 
 
-def _error_text(error: Exception) -> str:
+def _format_error_message(error: Exception) -> str:
     """Return the message of an error; for an unexpected error, print its traceback first.
 
     A debugger is used to find errors in the nodes of a recipe under development, so such errors do not end it.
     """
-    if isinstance(error, _OF_THE_LINE) or fault_of(error) is not Fault.BUG:
-        return worded(error)
-    say(redact("".join(traceback.format_exception(error, limit=-_FRAMES))), err=True, nl=False)
+    if isinstance(error, _INPUT_ERRORS) or fault_of(error) is not Fault.BUG:
+        return format_error(error)
+    say(redact("".join(traceback.format_exception(error, limit=-_MAX_FRAMES))), err=True, nl=False)
     return redact(f"unexpected {type(error).__name__}: {error}")
 
 
-def _complete() -> None:
+def _enable_completion() -> None:
     """Enable the terminal's history and completion of command names, where available."""
     with suppress(ImportError):
         import readline
 
-        names = sorted(name for name in BY_NAME if len(name) > 1)
+        names = sorted(name for name in COMMANDS_BY_NAME if len(name) > 1)
 
         def matching(text: str, state: int) -> str | None:
             found = [f"{name} " for name in names if name.startswith(text)]

@@ -13,7 +13,7 @@ from rich.segment import Segment
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from dialoom.cli.show_lines import COLOURS, at_message, of_the_rest
+from dialoom.cli.show_lines import ROLE_COLOURS, format_message_faults, format_other_faults
 from dialoom.graphs import DialogueFault, Line, Outline
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.prompts.messages import format_call, get_tool_name
@@ -24,19 +24,19 @@ from dialoom.runs.stepping.tree import SpokenLine, transcript_lines
 from dialoom.runs.stepping.values import to_plain
 from dialoom.runs.store import StepCall
 
-_LINES = 4
+_MAX_CONVERSATION_LINES = 4
 """Number of lines of the conversation that are shown at a stop; `transcript` shows all."""
-_TAIL = 3
+_MAX_REQUEST_LINES = 3
 """Number of lines of a request that are shown."""
-_ANSWER = 12
+_MAX_REPLY_LINES = 12
 """Number of lines of a reply that are shown."""
-_CHANGES = 8
+_MAX_CHANGES = 8
 """Number of changes of the state that are shown."""
-_FURTHER_IN = 4
+_CONVERSATION_INDENT = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedLine:
     """A line that is fitted to the available width.
 
     Attributes:
@@ -53,7 +53,7 @@ class Fitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Clipped:
+class ClippedContent:
     """The beginning of long content.
 
     Attributes:
@@ -94,12 +94,12 @@ class Answer:
     shown: Sequence[RenderableType]
 
 
-def note(text: str, **data: Any) -> Answer:
+def build_note(text: str, **data: Any) -> Answer:
     """Return a one-line answer."""
     return Answer({"note": text, **data}, [Text(text)])
 
 
-def stop_answer(stop: Stop, parsed: Mapping[int, Any], is_full: bool = False) -> Answer:
+def build_stop_answer(stop: Stop, parsed: Mapping[int, Any], is_full: bool = False) -> Answer:
     """Return the answer that shows a stop.
 
     Args:
@@ -107,16 +107,16 @@ def stop_answer(stop: Stop, parsed: Mapping[int, Any], is_full: bool = False) ->
         parsed: Parsed structured replies, by the calls' rows in the ledger.
         is_full: Whether complete requests and the complete conversation are shown.
     """
-    shown: list[RenderableType] = [_heading(stop)]
-    shown += [Padding.indent(each, 2) for each in _calls(stop.calls, parsed, is_full)]
-    shown += [Padding.indent(each, 2) for each in _changes(stop.changes, is_full)]
-    if conversation := _conversation(stop.transcript, None if is_full else _LINES, stop.faults):
-        shown += [Text("  the conversation", style="dim"), Padding.indent(Group(*conversation), _FURTHER_IN)]
-    shown.append(Padding.indent(_coming(stop), 2))
-    return Answer(stop_data(stop, parsed), shown)
+    shown: list[RenderableType] = [_format_heading(stop)]
+    shown += [Padding.indent(each, 2) for each in _format_calls(stop.calls, parsed, is_full)]
+    shown += [Padding.indent(each, 2) for each in _format_changes(stop.changes, is_full)]
+    if conversation := _format_conversation(stop.transcript, None if is_full else _MAX_CONVERSATION_LINES, stop.faults):
+        shown += [Text("  the conversation", style="dim"), Padding.indent(Group(*conversation), _CONVERSATION_INDENT)]
+    shown.append(Padding.indent(_format_next(stop), 2))
+    return Answer(stop_as_json(stop, parsed), shown)
 
 
-def stop_data(stop: Stop, parsed: Mapping[int, Any]) -> dict[str, Any]:
+def stop_as_json(stop: Stop, parsed: Mapping[int, Any]) -> dict[str, Any]:
     """Return a stop as data for programs."""
     return {
         "branch": stop.branch,
@@ -128,13 +128,13 @@ def stop_data(stop: Stop, parsed: Mapping[int, Any]) -> dict[str, Any]:
         "why": dict(stop.why),
         "counts": dict(stop.counts),
         "changes": [{"path": each.path, "line": format_change(each, None)} for each in stop.changes],
-        "calls": [call_data(call, parsed.get(call.id)) for call in stop.calls],
+        "calls": [call_as_json(call, parsed.get(call.id)) for call in stop.calls],
         "transcript": [{"role": role, "content": content} for role, content in transcript_lines(stop.transcript)],
         "faults": [each.model_dump() for each in stop.faults],
     }
 
 
-def call_data(call: StepCall, parsed: Any) -> dict[str, Any]:
+def call_as_json(call: StepCall, parsed: Any) -> dict[str, Any]:
     """Return a call as data for programs."""
     return {
         "node": call.node,
@@ -157,15 +157,15 @@ def call_data(call: StepCall, parsed: Any) -> dict[str, Any]:
     }
 
 
-def calls_answer(stop: Stop, parsed: Mapping[int, Any]) -> Answer:
+def build_calls_answer(stop: Stop, parsed: Mapping[int, Any]) -> Answer:
     """Return the calls that led to a stop, with their complete requests."""
     if not stop.calls:
-        return note(f"no call led to checkpoint {stop.number}", calls=[])
-    data = {"calls": [call_data(call, parsed.get(call.id)) for call in stop.calls]}
-    return Answer(data, _calls(stop.calls, parsed, is_full=True))
+        return build_note(f"no call led to checkpoint {stop.number}", calls=[])
+    data = {"calls": [call_as_json(call, parsed.get(call.id)) for call in stop.calls]}
+    return Answer(data, _format_calls(stop.calls, parsed, is_full=True))
 
 
-def requests_answer(requests: Sequence[NextRequest]) -> Answer:
+def build_requests_answer(requests: Sequence[NextRequest]) -> Answer:
     """Return the prompts of the next step."""
     data = [
         {
@@ -183,25 +183,26 @@ def requests_answer(requests: Sequence[NextRequest]) -> Answer:
         head = f"{each.role} is called by {each.node} ({each.request.model}, {each.request.prompt_id})"
         shown.append(Text(head, style="bold"))
         shown += [
-            Padding.indent(each, 2) for each in (*_tools(each.request.tools), *map(_message, each.request.messages))
+            Padding.indent(each, 2)
+            for each in (*_format_tools(each.request.tools), *map(_format_message, each.request.messages))
         ]
     return Answer({"asked": data}, shown or [Text("the next step calls no role")])
 
 
-def transcript_answer(transcript: Sequence[Line] | Outline, faults: Sequence[DialogueFault] = ()) -> Answer:
+def build_transcript_answer(transcript: Sequence[Line] | Outline, faults: Sequence[DialogueFault] = ()) -> Answer:
     """Return the whole conversation."""
     lines = [{"role": role, "content": content} for role, content in transcript_lines(transcript)]
-    return Answer({"transcript": lines}, _conversation(transcript, None, faults) or [Text("no messages yet")])
+    return Answer({"transcript": lines}, _format_conversation(transcript, None, faults) or [Text("no messages yet")])
 
 
-def state_answer(path: str, value: Any) -> Answer:
+def build_state_answer(path: str, value: Any) -> Answer:
     """Return an answer with a value of the state."""
-    known = to_plain(value)
-    text = known if isinstance(known, str) else json.dumps(known, ensure_ascii=False, indent=2)
-    return Answer({"path": path, "value": known}, [Text(text)])
+    plain_value = to_plain(value)
+    text = plain_value if isinstance(plain_value, str) else json.dumps(plain_value, ensure_ascii=False, indent=2)
+    return Answer({"path": path, "value": plain_value}, [Text(text)])
 
 
-def help_answer(commands: Sequence[tuple[str, str, str]]) -> Answer:
+def build_help_answer(commands: Sequence[tuple[str, str, str]]) -> Answer:
     """Return the help: each command's key, usage and effect."""
     table = RichTable.grid(padding=(0, 2, 0, 0))
     table.add_column(justify="right", style="bold")
@@ -213,23 +214,23 @@ def help_answer(commands: Sequence[tuple[str, str, str]]) -> Answer:
     return Answer({"commands": data}, [table])
 
 
-def spoken_line(line: SpokenLine | None) -> RenderableType:
+def format_spoken_line(line: SpokenLine | None) -> RenderableType:
     """Return a message with its speaker; a line of an outline is indented by its level."""
     if line is None:
         return Text("")
     role, content = line
     if role:
-        return Text.assemble((f"{role}: ", f"bold {COLOURS.get(role, 'magenta')}"), content)
+        return Text.assemble((f"{role}: ", f"bold {ROLE_COLOURS.get(role, 'magenta')}"), content)
     words = content.lstrip(" ")
     return Padding.indent(Text(words), len(content) - len(words))
 
 
-def _heading(stop: Stop) -> Text:
+def _format_heading(stop: Stop) -> Text:
     counts = "".join(f" · {word} {count}" for word, count in stop.counts.items())
     return Text.assemble((f"{stop.branch} {stop.number}", "bold"), (counts, "dim"), (f" · {stop.title}", "bold"))
 
 
-def _coming(stop: Stop) -> Text:
+def _format_next(stop: Stop) -> Text:
     if stop.is_end:
         return Text("the end: no further steps", style="bold")
     text = Text("next: ", style="bold")
@@ -237,58 +238,61 @@ def _coming(stop: Stop) -> Text:
     return text.append("; ".join(parts), style="not bold")
 
 
-def _calls(calls: Sequence[StepCall], parsed: Mapping[int, Any], is_full: bool) -> list[RenderableType]:
+def _format_calls(calls: Sequence[StepCall], parsed: Mapping[int, Any], is_full: bool) -> list[RenderableType]:
     """Return calls: one call with the end of its request, or a line for each of several; with `is_full`, in full."""
     if is_full or len(calls) < 2:
-        return [_call(call, parsed.get(call.id), is_full) for call in calls]
-    lines: list[RenderableType] = [_in_a_line(call, parsed.get(call.id)) for call in calls]
+        return [_format_call(call, parsed.get(call.id), is_full) for call in calls]
+    lines: list[RenderableType] = [_format_call_line(call, parsed.get(call.id)) for call in calls]
     return [*lines, Text(f"{format_cost(Cost.of(calls))}: 'calls' shows them in full", style="dim")]
 
 
-def _in_a_line(call: StepCall, parsed: Any) -> Fitted:
-    content = _with_calls(call.reply or "", call.tool_calls) if parsed is None else parsed
-    answer = ", ".join(" ".join(line.split()) for line in _understood(content).plain.splitlines() if line.strip())
-    return Fitted(lambda room: truncate(f"{call.node}: {answer}", room), COLOURS.get(call.role, "magenta"))
+def _format_call_line(call: StepCall, parsed: Any) -> FittedLine:
+    content = _append_calls(call.reply or "", call.tool_calls) if parsed is None else parsed
+    answer = ", ".join(" ".join(line.split()) for line in _format_parsed(content).plain.splitlines() if line.strip())
+    return FittedLine(lambda width: truncate(f"{call.node}: {answer}", width), ROLE_COLOURS.get(call.role, "magenta"))
 
 
-def _call(call: StepCall, parsed: Any, is_full: bool) -> Group:
+def _format_call(call: StepCall, parsed: Any, is_full: bool) -> Group:
     """Return a call with its complete request, or with the last lines of the request."""
     messages = call.messages if is_full else call.messages[-1:]
     hidden = len(call.messages) - len(messages)
     edited = " (written by a person)" if call.is_edited else ""
-    parts: list[RenderableType] = [_call_head(call), Text(f"asked{edited}:", style="dim")]
+    parts: list[RenderableType] = [_format_call_header(call), Text(f"asked{edited}:", style="dim")]
     if hidden:
         count = f"{hidden} {'message' if hidden == 1 else 'messages'}"
         parts.append(Text(f"  ... {count} before this one; 'calls' shows all", style="dim"))
-    parts += [Padding.indent(each, 2) for each in _tools(call.tools if is_full else ())]
-    parts += [Padding.indent(_message(each, None if is_full else _TAIL), 2) for each in messages]
+    parts += [Padding.indent(each, 2) for each in _format_tools(call.tools if is_full else ())]
+    parts += [Padding.indent(_format_message(each, None if is_full else _MAX_REQUEST_LINES), 2) for each in messages]
     if parsed is None or is_full:
-        answer = _with_calls(call.reply or "", call.tool_calls)
-        parts += [Text("answered:", style="dim"), _answer(Text(answer), is_full)]
+        answer = _append_calls(call.reply or "", call.tool_calls)
+        parts += [Text("answered:", style="dim"), _format_reply(Text(answer), is_full)]
     if parsed is not None:
-        parts += [Text("understood:" if is_full else "answered:", style="dim"), _answer(_understood(parsed), is_full)]
+        parts += [
+            Text("understood:" if is_full else "answered:", style="dim"),
+            _format_reply(_format_parsed(parsed), is_full),
+        ]
     return Group(*parts)
 
 
-def _answer(answer: Text, is_full: bool) -> Padding:
-    return Padding.indent(answer if is_full else Clipped(answer, _ANSWER, "'calls' shows all"), 2)
+def _format_reply(answer: Text, is_full: bool) -> Padding:
+    return Padding.indent(answer if is_full else ClippedContent(answer, _MAX_REPLY_LINES, "'calls' shows all"), 2)
 
 
-def _call_head(call: StepCall) -> Text:
+def _format_call_header(call: StepCall) -> Text:
     if call.model == WRITTEN_BY_PERSON:
-        took = "nothing was sent"
+        usage = "nothing was sent"
     else:
         tokens = "/".join("?" if each is None else f"{each:,}" for each in (call.input_tokens, call.output_tokens))
         cost = "price unknown" if call.cost is None else f"${call.cost:,.4f}"
-        took = f"{tokens} tokens in/out, {cost}, {call.seconds or 0:.2f} s"
+        usage = f"{tokens} tokens in/out, {cost}, {call.seconds or 0:.2f} s"
     replayed = f", replayed {call.replays} x" if call.replays else ""
     common = ", shared between scenarios" if call.is_common else ""
     where = "" if call.node == call.role else f" in {call.node}"
-    colour = COLOURS.get(call.role, "magenta")
-    return Text.assemble((call.role, f"bold {colour}"), (f"{where} ({call.model}): {took}{replayed}{common}", "dim"))
+    colour = ROLE_COLOURS.get(call.role, "magenta")
+    return Text.assemble((call.role, f"bold {colour}"), (f"{where} ({call.model}): {usage}{replayed}{common}", "dim"))
 
 
-def _understood(parsed: Any) -> Text:
+def _format_parsed(parsed: Any) -> Text:
     if not isinstance(parsed, dict):
         return Text(str(parsed))
     text = Text()
@@ -298,53 +302,53 @@ def _understood(parsed: Any) -> Text:
     return text
 
 
-def _message(message: ChatMessage, lines: int | None = None) -> Text:
-    rows = _with_calls(message["content"], message.get("tool_calls", ())).splitlines()
+def _format_message(message: ChatMessage, lines: int | None = None) -> Text:
+    rows = _append_calls(message["content"], message.get("tool_calls", ())).splitlines()
     if lines is not None and len(rows) > lines:
         rows = ["...", *rows[-lines:]]
     return Text.assemble((f"{message['role']}: ", "dim"), "\n".join(rows))
 
 
-def _with_calls(words: str, calls: Sequence[FunctionCall]) -> str:
+def _append_calls(text: str, calls: Sequence[FunctionCall]) -> str:
     """Join a message's text and its tool calls, one per line."""
-    return "\n".join([*filter(None, [words]), *(f"calls {format_call(call)}" for call in calls)])
+    return "\n".join([*filter(None, [text]), *(f"calls {format_call(call)}" for call in calls)])
 
 
-def _tools(tools: Sequence[ToolDefinition]) -> list[Text]:
+def _format_tools(tools: Sequence[ToolDefinition]) -> list[Text]:
     """Return the names of the tools that a request offers."""
     return [Text.assemble(("tools: ", "dim"), ", ".join(map(get_tool_name, tools)))] if tools else []
 
 
-def _changes(found: Sequence[Change], is_full: bool) -> list[RenderableType]:
+def _format_changes(changes: Sequence[Change], is_full: bool) -> list[RenderableType]:
     """Return the changes of the state, one line for each unless they are shown in full."""
     if is_full:
-        return [Text(format_change(each, None), style=_style(each)) for each in found]
-    shown: list[RenderableType] = [_change(each) for each in found[:_CHANGES]]
-    if left := len(found) - len(shown):
+        return [Text(format_change(each, None), style=_select_style(each)) for each in changes]
+    shown: list[RenderableType] = [_format_change(each) for each in changes[:_MAX_CHANGES]]
+    if left := len(changes) - len(shown):
         shown.append(Text(f"... {left} more {'change' if left == 1 else 'changes'}: 'full' shows all", style="dim"))
     return shown
 
 
-def _change(change: Change) -> Fitted:
-    return Fitted(lambda room: format_change(change, room), _style(change))
+def _format_change(change: Change) -> FittedLine:
+    return FittedLine(lambda width: format_change(change, width), _select_style(change))
 
 
-def _style(change: Change) -> str:
+def _select_style(change: Change) -> str:
     if change.before is ABSENT:
         return "green"
     return "red" if change.after is ABSENT else "yellow"
 
 
-def _conversation(
+def _format_conversation(
     transcript: Sequence[Line] | Outline, last: int | None, faults: Sequence[DialogueFault] = ()
 ) -> list[RenderableType]:
     lines = transcript_lines(transcript)
-    left = 0 if last is None else max(0, len(lines) - last)
+    omitted = 0 if last is None else max(0, len(lines) - last)
     shown: list[RenderableType] = (
-        [Text(f"... {left} earlier messages; 'transcript' shows them", style="dim")] if left else []
+        [Text(f"... {omitted} earlier messages; 'transcript' shows them", style="dim")] if omitted else []
     )
     if isinstance(transcript, Outline):  # an outline's lines are not messages
-        return [*shown, *map(spoken_line, lines[left:]), *of_the_rest(faults, ())]
-    for place, line in enumerate(lines[left:], start=left):
-        shown += [spoken_line(line), *at_message(faults, place)]
-    return [*shown, *of_the_rest(faults, lines)]
+        return [*shown, *map(format_spoken_line, lines[omitted:]), *format_other_faults(faults, ())]
+    for index, line in enumerate(lines[omitted:], start=omitted):
+        shown += [format_spoken_line(line), *format_message_faults(faults, index)]
+    return [*shown, *format_other_faults(faults, lines)]

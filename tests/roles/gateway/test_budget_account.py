@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialoom import Budget, DialoomError, Price
-from dialoom.cli.setting_flags import CallCommand, settings_of
+from dialoom.cli.setting_flags import CallCommand, build_settings
 from dialoom.roles import (
     BudgetError,
     Completion,
@@ -206,7 +206,7 @@ def test_stated_price_wins_and_unknown_stays_unknown() -> None:
 @pytest.mark.parametrize("option", ["m", "m=", "m=1", "=1,2", "m=1,2,3,4", "m=one,2", "m=-1,2", "m=nan,2", "m=1,inf"])
 def test_malformed_price_is_refused(option: str) -> None:
     with pytest.raises(DialoomError, match="IN,OUT"):
-        settings_of(CallCommand, {"price": [option]})
+        build_settings(CallCommand, {"price": [option]})
 
 
 FAULTS: dict[str, Answer | Response] = {

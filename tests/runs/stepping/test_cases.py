@@ -325,7 +325,7 @@ def test_outcomes_of_passed_steps_are_not_computed(run: Path) -> None:
 
 def test_answer_to_a_command_has_a_short_representation(run: Path) -> None:
     async def act(stepper: Stepper) -> None:
-        answer = await CommandInterpreter(stepper, lambda _answer: None).do("history")
+        answer = await CommandInterpreter(stepper, lambda _answer: None).execute("history")
         assert len(repr(answer)) < 100
 
     stepping(run, act)
@@ -375,7 +375,7 @@ def test_line_goes_to_the_named_role_of_a_node_that_asks_two(run: Path, dialoom:
     async def act(stepper: Stepper) -> None:
         await stepper.goto(3)
         assert [each.name for each in await stepper.next_requests()] == ["sum_up:0", "sum_up:1"]
-        await CommandInterpreter(stepper, lambda _answer: None).do("say writer Enough.")
+        await CommandInterpreter(stepper, lambda _answer: None).execute("say writer Enough.")
         assert stepper.state["summary"] == "On a Enough."
 
     stepping(run, act)
