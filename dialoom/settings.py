@@ -49,7 +49,7 @@ from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from dialoom.errors import SettingError
 
-Kind = TypeVar("Kind", bound=Mapping[str, object])
+SettingsT = TypeVar("SettingsT", bound=Mapping[str, object])
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -703,10 +703,12 @@ class RunSettings(PlayerSettings, total=False):
 
 
 @lru_cache
-def build_settings_model(kind: Any) -> type[BaseModel]:
+def build_settings_model(settings_type: Any) -> type[BaseModel]:
     """Return the pydantic model of a typed dictionary's settings; those without a default are `None` if not given."""
     config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
-    model = create_model(kind.__name__, __config__=config, **{**get_type_hints(kind, include_extras=True)})
+    model = create_model(
+        settings_type.__name__, __config__=config, **{**get_type_hints(settings_type, include_extras=True)}
+    )
     for field in model.model_fields.values():
         if field.is_required():
             field.default = None
@@ -714,18 +716,18 @@ def build_settings_model(kind: Any) -> type[BaseModel]:
     return model
 
 
-def validate_settings(kind: type[Kind], settings: Kind, *, is_text: bool = False) -> Kind:
+def validate_settings(settings_type: type[SettingsT], settings: SettingsT, *, is_text: bool = False) -> SettingsT:
     """Return checked settings with all defaults; those that can be given by role or model are mappings.
 
     Args:
-        kind: The typed dictionary that declares them.
+        settings_type: The typed dictionary that declares them.
         settings: The settings; `None` means that a setting is not given.
         is_text: Whether numbers may be given as strings, as on the command line.
 
     Raises:
         SettingError: If a setting is invalid or unknown; the message states its name, its value and what it must be.
     """
-    model = build_settings_model(kind)
+    model = build_settings_model(settings_type)
     for name in sorted(settings.keys() - model.model_fields.keys()):
         raise SettingError(f"{name} is not a setting; {_suggest_setting(name, list(model.model_fields))}", setting=name)
     values = {name: value for name, value in settings.items() if value is not None}
@@ -733,7 +735,8 @@ def validate_settings(kind: type[Kind], settings: Kind, *, is_text: bool = False
         check_truth(model, values)
     try:
         return cast(
-            Kind, dict(model.model_validate(values, strict=None if is_text else True, context=_WITH_OTHER_SETTINGS))
+            SettingsT,
+            dict(model.model_validate(values, strict=None if is_text else True, context=_WITH_OTHER_SETTINGS)),
         )
     except ValidationError as error:
         raise build_setting_error(error.errors()[0]) from error
@@ -753,20 +756,21 @@ def check_truth(model: type[BaseModel], values: Mapping[str, object]) -> None:
                 raise build_setting_error(problem) from error
 
 
-def select_settings(kind: type[Kind], settings: Mapping[str, object]) -> Kind:
+def select_settings(settings_type: type[SettingsT], settings: Mapping[str, object]) -> SettingsT:
     """Return only the settings that a typed dictionary declares."""
     return cast(
-        Kind, {name: value for name, value in settings.items() if name in build_settings_model(kind).model_fields}
+        SettingsT,
+        {name: value for name, value in settings.items() if name in build_settings_model(settings_type).model_fields},
     )
 
 
-def describe_settings(kind: Any) -> str:
+def describe_settings(settings_type: Any) -> str:
     """Return a typed dictionary's docstring extended by the description of each setting."""
     lines = [
         textwrap.fill(f"{name}: {field.description}", 110, initial_indent=" " * 8, subsequent_indent=" " * 12)
-        for name, field in build_settings_model(kind).model_fields.items()
+        for name, field in build_settings_model(settings_type).model_fields.items()
     ]
-    return "\n".join([str(kind.__doc__), "", "    Attributes:", *lines])
+    return "\n".join([str(settings_type.__doc__), "", "    Attributes:", *lines])
 
 
 def validate_value(name: str, type_: Any, value: Any, of: str = "") -> Any:
@@ -798,38 +802,38 @@ def build_setting_error(problem: ErrorDetails) -> SettingError:
         return SettingError(f"budget can only have the bounds {bounds}, got {names[0]!r}", setting=name)
     if name == "budget" and names:
         name = names.pop(0)
-    place = " of ".join([name, *names[:1]])
-    return SettingError(f"{place} must be {describe_requirement(problem)}, got {problem['input']!r:.60}", setting=name)
+    label = " of ".join([name, *names[:1]])
+    return SettingError(f"{label} must be {describe_requirement(problem)}, got {problem['input']!r:.60}", setting=name)
 
 
 def describe_requirement(problem: ErrorDetails) -> str:
     """Return a text that completes 'must be', such as 'at least 1'."""
-    kind, context = problem["type"], problem.get("ctx", {})
-    if kind in _BOUND_TEXTS:
-        word, key = _BOUND_TEXTS[kind]
+    error_type, context = problem["type"], problem.get("ctx", {})
+    if error_type in _BOUND_TEXTS:
+        word, key = _BOUND_TEXTS[error_type]
         bound = context[key]
         return f"{word} {int(bound) if bound == int(bound) else bound:,}"
-    if kind == "value_error":
+    if error_type == "value_error":
         return str(context["error"])
-    if kind == "literal_error":
+    if error_type == "literal_error":
         return f"one of {context['expected']}".replace("'", "")
-    if kind == "string_pattern_mismatch":
+    if error_type == "string_pattern_mismatch":
         return f"a text of the form {context['pattern']}"
-    return next((word for start, word in _TYPE_TEXTS.items() if kind.startswith(start)), problem["msg"])
+    return next((word for start, word in _TYPE_TEXTS.items() if error_type.startswith(start)), problem["msg"])
 
 
-def _suggest_setting(name: str, known: list[str]) -> str:
+def _suggest_setting(name: str, names: list[str]) -> str:
     """Return a hint for an unknown setting: where to give it, a setting with a similar name, or all settings."""
     if name in Budget.model_fields:
         return f"this bound is part of the budget: budget=dialoom.Budget({name}=...)"
-    return suggest_name(name, known, "settings")
+    return suggest_name(name, names, "settings")
 
 
-def suggest_name(name: str, known: Sequence[str], kind: str) -> str:
+def suggest_name(name: str, names: Sequence[str], kind: str) -> str:
     """Return a hint for an unknown name: a similar name, or all names of its kind, such as `settings`."""
-    if matches := get_close_matches(name, known, 1):
+    if matches := get_close_matches(name, names, 1):
         return f"did you mean {matches[0]}?"
-    return f"the {kind} are {', '.join(known)}"
+    return f"the {kind} are {', '.join(names)}"
 
 
 _BOUND_TEXTS = {

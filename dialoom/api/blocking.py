@@ -31,8 +31,8 @@ def blocking(name: str, operation: Callable[Arguments, Coroutine[Any, Any, Resul
 
     @functools.wraps(operation)
     def wrapper(*arguments: Arguments.args, **keywords: Arguments.kwargs) -> Result:
-        given = keywords.get("control")
-        control = given if isinstance(given, Control) else Control()
+        argument = keywords.get("control")
+        control = argument if isinstance(argument, Control) else Control()
         keywords["control"] = control
         try:
             coroutine = operation(*arguments, **keywords)  # begins only when the result is awaited

@@ -102,11 +102,13 @@ def bind_judges(recipe: Recipe, model: Players | None, players: PlayerSettings) 
     Raises:
         RunError, BindingError: If a setting is wrong; the message names it.
     """
-    bound = []
+    bindings_list = []
     for judge, by_role in split_judges(model, players.get("models")):
         settings: PlayerSettings = {**players, "models": by_role}
-        bound.append(bind(WithJudging.of(recipe).judging_roles(), judge, WithRoles.of(recipe).reply_limits, **settings))
-    return bound
+        bindings_list.append(
+            bind(WithJudging.of(recipe).judging_roles(), judge, WithRoles.of(recipe).reply_limits, **settings)
+        )
+    return bindings_list
 
 
 def list_multi_model_roles(recipe: Recipe) -> list[str]:
@@ -185,7 +187,7 @@ def get_additional_judges(
     return tuple(dict(judges.by_role) for judges, _ in name_judgement_sets(panel, None, 1))
 
 
-def name_judgement_sets(bound: Sequence[Bindings], name: str | None, repeat: int) -> list[tuple[Bindings, str]]:
+def name_judgement_sets(bindings_list: Sequence[Bindings], name: str | None, repeat: int) -> list[tuple[Bindings, str]]:
     """Return the judges and the set's name for each judging: the first judging by each judge, then the second, etc.
 
     Raises:
@@ -193,13 +195,13 @@ def name_judgement_sets(bound: Sequence[Bindings], name: str | None, repeat: int
     """
     if isinstance(repeat, bool) or not isinstance(repeat, int) or repeat < 1:
         raise RunError(f"repeat must be a whole number of at least 1, got {repeat!r}", setting="repeat")
-    if name is not None and len(bound) > 1:
+    if name is not None and len(bindings_list) > 1:
         raise RunError(
             f"name {name!r}: the sets of several judges are named after their models; a name can be given for a "
             "single judge only",
             setting="name",
         )
-    names = [name or ", ".join(each.model for each in judges.by_role.values()) for judges in bound]
+    names = [name or ", ".join(each.model for each in judges.by_role.values()) for judges in bindings_list]
     if duplicates := [each for each in names if names.count(each) > 1]:
         raise RunError(
             f"models: {duplicates[0]} is given twice; to judge repeatedly, use 'repeat'; for judges that differ in "
@@ -209,7 +211,7 @@ def name_judgement_sets(bound: Sequence[Bindings], name: str | None, repeat: int
     return [
         (judges, each if number == 1 else f"{each} #{number}")
         for number in range(1, repeat + 1)
-        for judges, each in zip(bound, names, strict=True)
+        for judges, each in zip(bindings_list, names, strict=True)
     ]
 
 

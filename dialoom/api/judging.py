@@ -59,7 +59,7 @@ def open_for_judging(path: PathLike, recipe: RecipeLike | None, calls: CallSetti
 async def judge_scenarios(
     store: RunStore,
     judge: Recipe,
-    bound: Bindings,
+    bindings: Bindings,
     name: str | None,
     retry_failed: bool,
     calls: CallSettings,
@@ -76,23 +76,23 @@ async def judge_scenarios(
     """
     graph = get_judging_graph(judge)
     tell, control = get_listener_and_control(calls)
-    policy = build_call_policy(calls, RunLimits.of(store), bound.objects, judge.roles)
+    policy = build_call_policy(calls, RunLimits.of(store), bindings.objects, judge.roles)
     library = await asyncio.to_thread(WithPrompts.of(judge).library)
-    check_understudies(select_prompts(library, bound.by_role), bound.by_role)
+    check_understudies(select_prompts(library, bindings.by_role), bindings.by_role)
     if isinstance(judge, Review):
         store.add_prompts(library.values())
-        name = name or f"review by {', '.join(binding.model for binding in bound.by_role.values())}"
-    _check_judge_name(store, name, bound.by_role)
-    chosen = open_judgement_set(store, name, bound.by_role, library)
+        name = name or f"review by {', '.join(binding.model for binding in bindings.by_role.values())}"
+    _check_judge_name(store, name, bindings.by_role)
+    chosen = open_judgement_set(store, name, bindings.by_role, library)
     store_limits(store, policy.limits)
-    report_unknown_models(tell, calls, [*store.config.casts, bound.by_role])
-    store.trust_specified(cast_references(bound.by_role))
-    opened = OpenRun(store, judge, bound.by_role, policy, tell, control, bool(calls.get("context")))
+    report_unknown_models(tell, calls, [*store.config.casts, bindings.by_role])
+    store.trust_specified(cast_references(bindings.by_role))
+    opened = OpenRun(store, judge, bindings.by_role, policy, tell, control, bool(calls.get("context")))
     if retry_failed:
         retry_failures(opened, chosen.name)
     tell(Started(store.path, "judging", store.queue.count_to_judge(chosen.name, only), chosen.name))
     work = store.queue.to_judge(store.recipe, chosen.name, only)
-    return await carry_out(opened, graph, bound.by_role, work, chosen.name)
+    return await carry_out(opened, graph, bindings.by_role, work, chosen.name)
 
 
 def apply_gate(store: RunStore) -> None:
@@ -158,14 +158,14 @@ async def judge_by_panel(opened: OpenRun, ended: Ended) -> Ended:
     return ended
 
 
-def check_judges(store: RunStore, judge: Recipe, bound: Sequence[Bindings], calls: CallSettings) -> None:
+def check_judges(store: RunStore, judge: Recipe, bindings_list: Sequence[Bindings], calls: CallSettings) -> None:
     """Check that judges can be called with the given settings, and that a cost limit can be enforced.
 
     Raises:
         BindingError, RunError: If a judge cannot be called, or has no price although the cost is limited.
     """
     policy = build_call_policy(calls, RunLimits.of(store), {}, judge.roles)
-    casts = [each.by_role for each in bound]
+    casts = [each.by_role for each in bindings_list]
     check_model_access(casts, policy)  # checked first, because missing keys are found without importing LiteLLM
     models = [binding.model for judges in casts for binding in judges.values()]
     for model in models:

@@ -132,22 +132,22 @@ async def reopen_run(
             store.trust_specified(named for role in models or {} for named in player_references(stored[role].model))
             players = [named for cast in store.config.casts for named in cast_references(cast)]
             store.ensure_trusted([*([] if recipe else store.recipe_references()), *players])
-            found = store.recipe
+            loaded_recipe = store.recipe
             if not (is_stepped and store.is_planned):
                 check_study(store, tell)
-            policy = build_call_policy(calls, RunLimits.of(store), bindings.objects, found.roles)
+            policy = build_call_policy(calls, RunLimits.of(store), bindings.objects, loaded_recipe.roles)
             casts = store.config.casts
             if policy.cache is not None or not find_missing_keys(casts):  # missing keys are reported later
                 policy.limits.check_prices(each.model for cast in casts for each in cast.values())
             merge_leftovers(store)
             if not store.is_planned:
-                write_plan(store, found, lambda text: tell(Notice(text)), is_stopped)
-            return found, policy
+                write_plan(store, loaded_recipe, lambda text: tell(Notice(text)), is_stopped)
+            return loaded_recipe, policy
 
-        found, policy = await run_in_thread(prepare_run, lambda: control.is_draining)
+        loaded_recipe, policy = await run_in_thread(prepare_run, lambda: control.is_draining)
         store_limits(store, policy.limits)
         report_unknown_models(tell, calls, [*store.config.casts, *(each.models for each in store.judgement_sets())])
-        yield OpenRun(store, found, store.config.models, policy, tell, control, bool(calls.get("context")))
+        yield OpenRun(store, loaded_recipe, store.config.models, policy, tell, control, bool(calls.get("context")))
 
 
 def retry_failures(opened: OpenRun, judging: str | None = None) -> None:

@@ -99,13 +99,13 @@ def build_call_policy(
     Raises:
         SettingError, RunError, CacheError: If a setting is wrong or unknown; the message names it.
     """
-    given = validate_settings(CallSettings, settings)
-    policy = CallPolicy(stored.with_settings(given, roles), select_settings(ProcessSettings, given), objects)
+    values = validate_settings(CallSettings, settings)
+    policy = CallPolicy(stored.with_settings(values, roles), select_settings(ProcessSettings, values), objects)
     if policy.cache is not None:
         from dialoom.roles.gateway.cache import check_cache
 
         check_cache(policy.cache)
-    if given["otel"]:
+    if values["otel"]:
         from dialoom.roles.gateway.tracing import check_tracing
 
         check_tracing()
@@ -144,23 +144,23 @@ def resolve_new_run(recipe: RecipeLike, is_played: bool, **settings: Unpack[Play
     Raises:
         SettingError, RunError, RecipeError, BindingError, CacheError: If a setting is wrong; the message names it.
     """
-    spec, found = find_recipe(recipe)
-    for name in sorted(settings.keys() & option_names(found) - PlaySettings.__annotations__.keys()):
+    spec, loaded = find_recipe(recipe)
+    for name in sorted(settings.keys() & option_names(loaded) - PlaySettings.__annotations__.keys()):
         raise RunError(f"{name} is an option of the recipe; give it as options={{{name!r}: ...}}", setting=name)
-    given = validate_settings(PlaySettings, settings)
-    chosen, model = parse_options(found, given["options"]), given["model"]
-    check_multi_model_roles(found, given["models"])
-    players = select_settings(PlayerSettings, given)
-    placeholders = {} if model is not None else _select_placeholders(found, chosen)
-    roles, bindings_list = WithRoles.of(found), []
-    named_models, other_users = split_user_models(given["models"])
+    values = validate_settings(PlaySettings, settings)
+    chosen, model = parse_options(loaded, values["options"]), values["model"]
+    check_multi_model_roles(loaded, values["models"])
+    players = select_settings(PlayerSettings, values)
+    placeholders = {} if model is not None else _select_placeholders(loaded, chosen)
+    roles, bindings_list = WithRoles.of(loaded), []
+    named_models, other_users = split_user_models(values["models"])
     assignments = [by_role for _, by_role in split_judges(None, named_models)]
     for by_role in [*assignments, *({**assignments[0], USER: user} for user in other_users)]:
         players["models"] = {**placeholders, **roles.models_named(chosen), **by_role}
         default_model = DEFAULT_MODEL if model is None else model
         bindings_list.append(bind(roles.roles_used(chosen), default_model, roles.reply_limits, **players))
     bindings = bindings_list[0]
-    judges = get_additional_judges(found, bindings, bindings_list[1 : len(assignments)])
+    judges = get_additional_judges(loaded, bindings, bindings_list[1 : len(assignments)])
     users = get_additional_users(bindings, bindings_list[len(assignments) :]) if other_users else ()
     casts = [bindings.by_role, *judges, *({USER: user} for user in users)]
     references = [each for by_role in casts for each in cast_references(by_role)]
@@ -170,20 +170,20 @@ def resolve_new_run(recipe: RecipeLike, is_played: bool, **settings: Unpack[Play
         models=dict(bindings.by_role),
         users=users,
         panel=judges,
-        seed=given["seed"],
-        sample=given["sample"],
-        trials=given["trials"],
-        on_user_fault=given["on_user_fault"],
-        code=compute_code_hashes([*recipe_references(spec, recipe=found), *references]),
-        prompts=given["prompts"],
-        study=found.study.to_dict() if isinstance(found, Simulation) else None,
+        seed=values["seed"],
+        sample=values["sample"],
+        trials=values["trials"],
+        on_user_fault=values["on_user_fault"],
+        code=compute_code_hashes([*recipe_references(spec, recipe=loaded), *references]),
+        prompts=values["prompts"],
+        study=loaded.study.to_dict() if isinstance(loaded, Simulation) else None,
     )
-    policy = build_call_policy(select_settings(CallSettings, given), RunLimits(), bindings.objects, found.roles)
+    policy = build_call_policy(select_settings(CallSettings, values), RunLimits(), bindings.objects, loaded.roles)
     if is_played:  # checked before the prices, which need the slow import of LiteLLM
         check_model_access(config.casts, policy)
     policy.limits.check_prices(binding.model for cast in config.casts for binding in cast.values())
-    check_workers(list_mcp_servers(found, chosen), config.casts, policy)
-    return NewRun(found, config, bindings, policy)
+    check_workers(list_mcp_servers(loaded, chosen), config.casts, policy)
+    return NewRun(loaded, config, bindings, policy)
 
 
 def _select_placeholders(recipe: Recipe, options: RecipeOptions) -> dict[str, str]:

@@ -186,8 +186,8 @@ class Run(RunReader):
 
     def _get_stateful_players(self, file: RunFile) -> dict[str, PlayerObject]:
         for role, binding in file.config.models.items():
-            given = self._models.get(role)
-            player = given.player if isinstance(given, Model) else given
+            model = self._models.get(role)
+            player = model.player if isinstance(model, Model) else model
             if player is not None and not isinstance(player, str):
                 self._players.setdefault(binding.model, player)
         return self._players
@@ -362,11 +362,11 @@ async def ajudge(
         get_judging_graph(judge)  # fails early if the recipe has no judges
         only = draw_positions(store, sample, where)
         check_columns(store, study, only)
-        bound = bind_judges(judge, model, select_settings(PlayerSettings, settings))
-        sets = name_judgement_sets(bound, name, repeat)
-        await asyncio.to_thread(check_judges, store, judge, bound, calls)
+        bindings_list = bind_judges(judge, model, select_settings(PlayerSettings, settings))
+        sets = name_judgement_sets(bindings_list, name, repeat)
+        await asyncio.to_thread(check_judges, store, judge, bindings_list, calls)
         tell, _ = get_listener_and_control(calls)
-        report_ineffective_settings(tell, settings, [each.by_role for each in bound])
+        report_ineffective_settings(tell, settings, [each.by_role for each in bindings_list])
         if not store.status().done:
             tell(Notice(f"{path} has no finished scenarios to judge"))
         for bindings, set_name in sets:
@@ -416,9 +416,11 @@ async def areview(
         ended = None
         if model is not None or settings.get("models"):
             reviewing = Review(store.recipe)
-            bound = bind(WithJudging.of(reviewing).judging_roles(), model, **select_settings(PlayerSettings, settings))
-            await asyncio.to_thread(check_judges, store, reviewing, [bound], calls)
-            ended = await judge_scenarios(store, reviewing, bound, name, retry_failed, calls)
+            bindings = bind(
+                WithJudging.of(reviewing).judging_roles(), model, **select_settings(PlayerSettings, settings)
+            )
+            await asyncio.to_thread(check_judges, store, reviewing, [bindings], calls)
+            ended = await judge_scenarios(store, reviewing, bindings, name, retry_failed, calls)
     return Run(path, recipe=recipe, ended=ended, trust=settings.get("trust", False))
 
 

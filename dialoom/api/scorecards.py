@@ -166,10 +166,10 @@ def _resolve_suite_runs(
             check_contrasts(WithJudging.of(recipe).metrics, system.contrasts)
             recipes.append(recipe)
     role = _get_evaluated_role(suite, recipes)
-    known = list(dict.fromkeys(role for recipe in recipes for role in recipe.roles))
-    _check_roles(known, select_settings(PlayerSettings, settings))
+    valid_roles = list(dict.fromkeys(role for recipe in recipes for role in recipe.roles))
+    _check_roles(valid_roles, select_settings(PlayerSettings, settings))
     try:
-        _check_roles(known, suite.players())
+        _check_roles(valid_roles, suite.players())
     except RunError as error:
         raise RunError(f"suite {suite.suite!r}: {error.message}", setting="suite") from error
     players = (settings.get("models") or {}).get(role, DEFAULT_MODEL if model is None else model)
@@ -217,7 +217,7 @@ def _get_evaluated_role(suite: Suite, recipes: Sequence[Recipe]) -> str:
     return next(iter(roles.values()))
 
 
-def _check_roles(known: Collection[str], players: Mapping[str, Any]) -> None:
+def _check_roles(valid_roles: Collection[str], players: Mapping[str, Any]) -> None:
     """Check that each role in the caller's settings is a role of at least one system.
 
     Raises:
@@ -225,8 +225,8 @@ def _check_roles(known: Collection[str], players: Mapping[str, Any]) -> None:
     """
     for name, value in players.items():
         for role in value if isinstance(value, Mapping) else ():
-            if role and role not in known:
-                raise RunError(f"{name}: unknown role {role!r}; the roles are {', '.join(known)}", setting=name)
+            if role and role not in valid_roles:
+                raise RunError(f"{name}: unknown role {role!r}; the roles are {', '.join(valid_roles)}", setting=name)
 
 
 def _merge_settings(

@@ -11,7 +11,7 @@ from dialoom.errors import RunError
 
 from .completion import complete_metrics
 from .option_flags import JsonFlag, JudgingFlag, RunArgument, TrustFlag, WhereFlag, build_trust
-from .terminal import say_json, say_lines
+from .terminal import echo_json, echo_lines
 
 if TYPE_CHECKING:
     from dialoom.runs.agreement import Sample
@@ -85,7 +85,7 @@ def agree(
 
     result = reader.agreement(path=labels, annotators=names, **selection)
     if json:
-        say_json({"judging": judging or next((each.name for each in reader.judgement_sets), None), **as_json(result)})
+        echo_json({"judging": judging or next((each.name for each in reader.judgement_sets), None), **as_json(result)})
         return
     from .reporting import print_tables
 
@@ -126,4 +126,4 @@ def _print_sample(sample: Sample, run: Path, out: Path, size: int) -> None:
         lines.append(f"{sample.unscored:,} judgements have no score and were excluded from the draw")
     if is_file := out.is_file():
         lines.append(f"after filling it in, run: dialoom agree {run} --labels {out}")
-    say_lines(lines, err=not is_file)
+    echo_lines(lines, err=not is_file)

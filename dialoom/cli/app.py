@@ -36,7 +36,7 @@ from .run_command import register as register_run
 from .scorecard_command import scorecard
 from .step_command import register_replay, register_step
 from .studio_command import studio
-from .terminal import say
+from .terminal import echo
 
 if TYPE_CHECKING:
     from .setting_flags import CallCommand, JudgeCommand
@@ -107,23 +107,23 @@ def _report_and_exit(error: Exception) -> None:
     from .errors import format_error
 
     if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
-        say(f"dialoom: {error.filename}: {error.strerror}", err=True)  # for example, a name that is too long
+        echo(f"dialoom: {error.filename}: {error.strerror}", err=True)  # for example, a name that is too long
         sys.exit(EXIT_USAGE)
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        say(f"dialoom: standard output cannot be written: {error.strerror}", err=True)
+        echo(f"dialoom: standard output cannot be written: {error.strerror}", err=True)
         with suppress(OSError):
             sys.stdout.close()  # otherwise, Python would write the rest when it exits
         sys.exit(EXIT_USAGE)
     if fault_of(error) is Fault.BUG and not isinstance(error, DialoomError | MemoryError):
-        say("".join(traceback.format_exception(error)), err=True, nl=False)  # the message may quote a reply
+        echo("".join(traceback.format_exception(error)), err=True, nl=False)  # the message may quote a reply
         sys.exit(1)
-    say(f"dialoom: {format_error(error)}", err=True)
+    echo(f"dialoom: {format_error(error)}", err=True)
     sys.exit(EXIT_USAGE)
 
 
 def _print_version(is_requested: bool) -> None:
     if is_requested:
-        say(f"dialoom {__version__}")
+        echo(f"dialoom {__version__}")
         raise typer.Exit
 
 
@@ -142,12 +142,12 @@ def resume(
         int | None,
         typer.Option(min=1, metavar="N", help="Add trials until each scenario has N.", show_default=False),
     ] = None,
-    **given: Unpack[CallCommand],
+    **settings: Unpack[CallCommand],
 ) -> None:
     """Continue a run where it stopped: finished scenarios are kept, started ones continue from their last step."""
     from .playing import resume_run
 
-    raise typer.Exit(resume_run(run, retry_failed, trials, given))
+    raise typer.Exit(resume_run(run, retry_failed, trials, settings))
 
 
 def retry(
@@ -171,12 +171,12 @@ def retry(
             autocompletion=complete_judgings,
         ),
     ] = None,
-    **given: Unpack[CallCommand],
+    **settings: Unpack[CallCommand],
 ) -> None:
     """Repeat failed scenarios, unparsed judgements, or chosen scenarios."""
     from .playing import retry_run
 
-    raise typer.Exit(retry_run(run, failed, unparsed, scenario or [], judging, given))
+    raise typer.Exit(retry_run(run, failed, unparsed, scenario or [], judging, settings))
 
 
 def status(
@@ -307,7 +307,7 @@ def judge(
             "-o", "--out", metavar="RUN", help="With --try: the file to store the judged run in.", show_default=False
         ),
     ] = None,
-    **given: Unpack[JudgeCommand],
+    **settings: Unpack[JudgeCommand],
 ) -> None:
     """Judge a run's dialogues again. The judgements are stored apart from the run's own, and can be compared with them.
 
@@ -321,10 +321,10 @@ def judge(
         unsupported = {"RUN": run, "--name": name, "--sample": sample, "--where": where}
         if given_options := [*filter(unsupported.get, unsupported)]:
             raise typer.BadParameter(f"--try cannot be combined with {', '.join(given_options)}")
-        raise typer.Exit(try_judge_on(tried, given, labels=labels, path=out, **arguments))
+        raise typer.Exit(try_judge_on(tried, settings, labels=labels, path=out, **arguments))
     if run is None or labels is not None or out is not None:
         raise typer.BadParameter("give RUN, or --try FILE (--labels and -o need --try)")
-    raise typer.Exit(judge_run(run, given, name=name, sample=sample, where=where, **arguments))
+    raise typer.Exit(judge_run(run, settings, name=name, sample=sample, where=where, **arguments))
 
 
 def review(
@@ -333,12 +333,12 @@ def review(
         str | None, typer.Option(help="The name of the set of verdicts; by default 'review by MODEL'.")
     ] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Repeat failed reviews.")] = False,
-    **given: Unpack[JudgeCommand],
+    **settings: Unpack[JudgeCommand],
 ) -> None:
     """Find faults in a run's dialogues by the current rules; a model, if given, looks for faults that rules miss."""
     from .playing import review_run
 
-    raise typer.Exit(review_run(run, name, retry_failed, given))
+    raise typer.Exit(review_run(run, name, retry_failed, settings))
 
 
 def import_(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .option_flags import TrustFlag, WhereFlag, build_trust
-from .terminal import say
+from .terminal import echo
 
 
 def describe(
@@ -66,12 +66,12 @@ def describe(
         path, against or [], where=where, trust=build_trust(trust), embedder=embedder, alike=alike, like=like
     )
     if card:
-        say(str(add_to_card(path, report)))
+        echo(str(add_to_card(path, report)))
     if out is not None:
         write_report(report, out)
     if card or out is not None:
         return
-    say(report.title)
+    echo(report.title)
     print_tables(report.tables)
 
 
@@ -94,10 +94,10 @@ def push(
 
     upload = pushed(folder, repository, is_sent=yes, is_public=public, endpoint=endpoint)
     for file in upload.files:
-        say(f"{file}  {(folder / file).stat().st_size:,} bytes")
+        echo(f"{file}  {(folder / file).stat().st_size:,} bytes")
     summary = f"{pluralize(len(upload.files), 'files')}, {upload.bytes:,} bytes, licence {upload.licence}"
     if upload.url is None:
         visibility = "public" if public else "private"
-        say(f"{summary}: nothing was sent; --yes sends them to {repository} ({visibility}, if it is new)")
+        echo(f"{summary}: nothing was sent; --yes sends them to {repository} ({visibility}, if it is new)")
     else:
-        say(f"{summary}: sent to {upload.url}")
+        echo(f"{summary}: sent to {upload.url}")

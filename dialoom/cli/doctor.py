@@ -160,14 +160,14 @@ def run_checks(
     bind({_ROLE: 0.0}, OFFLINE_PREFIX, **players)  # checked here: an invalid setting is not a failure of the model
     timeouts = RunLimits().with_settings(validate_settings(LimitSettings, LimitSettings(timeout=timeout))).timeouts
     settings = GatewaySettings(concurrency=1, max_backoff=_MAX_WAIT_SECONDS, timeouts=timeouts)
-    largest = {} if recipe is None else asyncio.run(_largest(recipe))
-    checks = [_python(), *_packages(), _check_keys()]
+    largest = {} if recipe is None else asyncio.run(_measure_largest(recipe))
+    checks = [_check_python(), *_check_packages(), _check_keys()]
     for model in dict.fromkeys(names):
         checks += asyncio.run(_check_model(model, players, settings, largest, strict_params))
     return checks
 
 
-async def _largest(name: str) -> Mapping[str, int]:
+async def _measure_largest(name: str) -> Mapping[str, int]:
     """Return the number of tokens of the largest request to each role of a recipe with its default options."""
     _, recipe = find_recipe(name)
     options = parse_options(recipe, None)
@@ -178,7 +178,7 @@ async def _largest(name: str) -> Mapping[str, int]:
     )
 
 
-def _python() -> Check:
+def _check_python() -> Check:
     fits = SpecifierSet(_PYTHON_VERSIONS).contains(platform.python_version(), prereleases=True)
     detail = f"{platform.python_version()} at {sys.executable}" + (
         "" if fits else f"; dialoom needs {_PYTHON_VERSIONS}"
@@ -186,7 +186,7 @@ def _python() -> Check:
     return Check("python", platform.python_implementation(), State.OK if fits else State.FAILED, detail)
 
 
-def _packages() -> list[Check]:
+def _check_packages() -> list[Check]:
     """Check dialoom, each required package, and each extra."""
     try:
         requirements = [Requirement(text) for text in metadata.requires("dialoom") or ()]

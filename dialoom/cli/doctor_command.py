@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import typer
 
 from .option_flags import JsonFlag
-from .terminal import say, say_json, say_lines
+from .terminal import echo, echo_json, echo_lines
 
 if TYPE_CHECKING:
     from dialoom.cli.doctor import Check
@@ -37,30 +37,32 @@ def doctor(
         ),
     ] = False,
     json: JsonFlag = False,
-    **given: Unpack[DoctorCommand],
+    **settings: Unpack[DoctorCommand],
 ) -> None:
     """Check Python, packages, keys and models before a run; exit with 1 if a check fails."""
     from dialoom.cli.doctor import PURPOSES, State, run_checks
     from dialoom.settings import PlayerSettings, select_settings
 
-    checks = run_checks(model or (), recipe, given["timeout"], strict_params, **select_settings(PlayerSettings, given))
+    checks = run_checks(
+        model or (), recipe, settings["timeout"], strict_params, **select_settings(PlayerSettings, settings)
+    )
     is_ok = all(check.state is not State.FAILED for check in checks)
     if json:
-        say_json({"ok": is_ok, "checks": [asdict(check) for check in checks]})
+        echo_json({"ok": is_ok, "checks": [asdict(check) for check in checks]})
     else:
         missing = {check.name for check in checks if check.about == "extra" and check.state is State.MISSING}
         _print_checks([check for check in checks if check.about != "extra" or check.name not in missing])
-        say("all required checks passed" if is_ok else "some checks failed: see 'failed' above")
+        echo("all required checks passed" if is_ok else "some checks failed: see 'failed' above")
         missing_by_purpose = {
             purpose: [name for name in names if name in missing] for purpose, names in PURPOSES.items()
         }
         if missing:
-            say("optional, not installed; some commands need them (pip install 'dialoom[NAME]'):")
-        say_lines(f"  {purpose}: {', '.join(names)}" for purpose, names in missing_by_purpose.items() if names)
+            echo("optional, not installed; some commands need them (pip install 'dialoom[NAME]'):")
+        echo_lines(f"  {purpose}: {', '.join(names)}" for purpose, names in missing_by_purpose.items() if names)
     raise typer.Exit(0 if is_ok else 1)
 
 
 def _print_checks(checks: Sequence[Check]) -> None:
     """Print a line for each check."""
     width = max(len(f"{check.about} {check.name}") for check in checks)
-    say_lines(f"{check.state:<7}  {f'{check.about} {check.name}':<{width}}  {check.detail}" for check in checks)
+    echo_lines(f"{check.state:<7}  {f'{check.about} {check.name}':<{width}}  {check.detail}" for check in checks)

@@ -12,7 +12,7 @@ import typer
 from .completion import complete_export_formats
 from .errors import READ_EPILOG
 from .option_flags import Flags, JudgingFlag, RunArgument, TrustFlag, WhereFlag, build_flags, build_trust, with_flags
-from .terminal import say, say_lines
+from .terminal import echo, echo_lines
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
@@ -30,7 +30,9 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
         from dialoom.graphs.training_rows import build_exporters  # slow to import, and most commands need none
         from dialoom.runs.export import formats
 
-        text += "\n\nFormats of this run: " + "; ".join(f"{name} ({what})" for name, what in formats(recipe).items())
+        text += "\n\nFormats of this run: " + "; ".join(
+            f"{name} ({description})" for name, description in formats(recipe).items()
+        )
         # The options of all formats; the command checks later whether its format has the given options.
         for exporter in build_exporters(recipe).values():
             if exporter.options is not None:
@@ -113,14 +115,14 @@ def _export(
         ),
     ] = None,
     trust: TrustFlag = False,
-    **given: Any,
+    **format_options: Any,
 ) -> None:
     """Write the run's finished scenarios and print their number."""
     from dialoom.api.run import RunReader
     from dialoom.graphs.capabilities import WithFacets
     from dialoom.text import pluralize
 
-    options = {name: value for name, value in given.items() if value is not None and value != []}
+    options = {name: value for name, value in format_options.items() if value is not None and value != []}
     path, is_piped = Path(out), out == "-"
     destination = out if not is_piped else "/dev/stdout" if card else sys.stdout
     with RunReader(run, trust=build_trust(trust)) as reader:
@@ -145,17 +147,17 @@ def _export(
     if path.is_dir() and len(counts) == 1:
         unit = "files"
     parts = ", ".join(f"{part} {count:,}" for part, count in counts.items()) if len(counts) > 1 else ""
-    say(
+    echo(
         f"{pluralize(sum(counts.values()), unit)} written to {'standard output' if is_piped else path}"
         + (f": {parts}" if parts else "")
         + (f" (pending: {pluralize(status.pending, 'scenarios')})" if status.pending else ""),
         err=is_piped,
     )
-    say_lines(counts.notices, err=True)
+    echo_lines(counts.notices, err=True)
     if test_share is not None and len(counts) > 1:
-        say(_format_realised_share(counts, test_share, facet or ""), err=is_piped)
+        echo(_format_realised_share(counts, test_share, facet or ""), err=is_piped)
     for id_, branch in branches:
-        say(f"{id_}: taken from the branch {branch.name!r}, which was made in the step debugger", err=is_piped)
+        echo(f"{id_}: taken from the branch {branch.name!r}, which was made in the step debugger", err=is_piped)
 
 
 def _format_realised_share(counts: Mapping[str, int], share: float, facet: str) -> str:

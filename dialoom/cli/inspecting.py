@@ -40,7 +40,7 @@ from .show_lines import (
     format_message_faults,
     format_other_faults,
 )
-from .terminal import say, say_json, say_lines
+from .terminal import echo, echo_json, echo_lines
 
 _MAX_HEALTH_SCENARIOS = 1_000
 """The maximum number of scenarios that are read to determine the health of a judge."""
@@ -64,33 +64,33 @@ def print_status(path: Path, as_json: bool) -> None:
             "not_sent_as_configured": changes,
             "is_being_written": is_played,
         }
-        say_json({**data, **bounds.as_json()})
+        echo_json({**data, **bounds.as_json()})
         return
     prompts = f", prompts {', '.join(config.prompts)}" if config.prompts else ""
-    say(f"{path}: {config.recipe}, seed {config.seed}{prompts}")
-    say(f"{status.total:,} {config.units}: {status.done:,} done, {status.failed:,} failed, {status.pending:,} pending")
+    echo(f"{path}: {config.recipe}, seed {config.seed}{prompts}")
+    echo(f"{status.total:,} {config.units}: {status.done:,} done, {status.failed:,} failed, {status.pending:,} pending")
     columns = ("role", "model", "calls", "failed", "replayed", "input tokens", "output tokens", "cost")
     make_console().print(build_table(columns, _iter_usage_rows(config, status, additional), text_columns=2))
-    say_lines((*_format_broken_off(status), *format_changes(changes)))
-    say_lines(f"failed check: {each}" for each in progress.check_errors)
+    echo_lines((*_format_broken_off(status), *format_changes(changes)))
+    echo_lines(f"failed check: {each}" for each in progress.check_errors)
     for name in sets:
         if unparsed[name]:
-            say(f"judgements {name!r}: {unparsed[name]:,} are unparsed and have no score")
+            echo(f"judgements {name!r}: {unparsed[name]:,} are unparsed and have no score")
         if unjudged[name]:
-            say(f"judgements {name!r}: {unjudged[name]:,} of {status.done:,} finished {config.units} are not judged")
+            echo(f"judgements {name!r}: {unjudged[name]:,} of {status.done:,} finished {config.units} are not judged")
     if status.faults or any(map(has_reduced_coverage, status.languages)):
-        say(f"faults: {status.faults:,} in {status.faulty:,} of {status.gated:,} conversations checked by the gate")
-        say(format_reduced_coverage(status.languages, status.gated))
+        echo(f"faults: {status.faults:,} in {status.faulty:,} of {status.gated:,} conversations checked by the gate")
+        echo(format_reduced_coverage(status.languages, status.gated))
     if status.leased:
-        say(f"{config.units} that workers hold: {status.leased:,} (their latest calls are not included yet)")
+        echo(f"{config.units} that workers hold: {status.leased:,} (their latest calls are not included yet)")
     if status.usage.unanswered:
         why = "in progress, or lost in a crash" if is_played else "lost when a process ended, but possibly billed"
-        say(f"calls without an answer: {status.usage.unanswered:,} ({why})")
-    say_lines(format_bounds(bounds, str(path)))
+        echo(f"calls without an answer: {status.usage.unanswered:,} ({why})")
+    echo_lines(format_bounds(bounds, str(path)))
     if is_played:
-        say("another dialoom process is writing it now")
+        echo("another dialoom process is writing it now")
     elif status.pending:
-        say(f"continue with: dialoom resume {path}{format_budget_flags(bounds)}")
+        echo(f"continue with: dialoom resume {path}{format_budget_flags(bounds)}")
 
 
 def _format_broken_off(status: Status) -> list[str]:
@@ -186,8 +186,8 @@ def print_config(path: Path, is_trusted: bool = False) -> None:
         **config.run_settings(is_complete=False),
     }
     values = {name: value for name, value in values.items() if value is not None}
-    say(f"# dialoom run {config.recipe}\n" + yaml.safe_dump(values, sort_keys=False, allow_unicode=True), nl=False)
-    say_lines(f"# {line}" for line in format_changes(changes))
+    echo(f"# dialoom run {config.recipe}\n" + yaml.safe_dump(values, sort_keys=False, allow_unicode=True), nl=False)
+    echo_lines(f"# {line}" for line in format_changes(changes))
 
 
 def list_scenarios(
@@ -220,7 +220,7 @@ def list_scenarios(
         index = -1
         for index, (position, episode) in enumerate(selected):
             if index == 0 and metrics and not as_json:
-                say(f"{'number':>7}  {'state':<8} {'ended by':<16} {' '.join(metrics)} id")
+                echo(f"{'number':>7}  {'state':<8} {'ended by':<16} {' '.join(metrics)} id")
             faults = None if episode.outcome.faults is None else count_dialogue_faults(episode.outcome.faults)
             scores = {
                 f"{metric}.{target}" if metric in multi_target else metric: value
@@ -232,14 +232,14 @@ def list_scenarios(
             if as_json:
                 summary = {"number": position + 1, "id": episode.id, "state": episode.state, "ended_by": ending or None}
                 matched = {} if message is None else {"match": message}
-                say_json({**summary, "scores": scores, "faults": faults, **matched})
+                echo_json({**summary, "scores": scores, "faults": faults, **matched})
                 continue
             values: dict[str, float | None] = {**scores, "faults": faults if ending else None}
             shown = {name: "-" if (value := values.get(name)) is None else format_number(value) for name in metrics}
             cells = "".join(f"{cell:>{len(name)}} " for name, cell in shown.items())
-            say(f"{position + 1:>7}  {episode.state:<8} {ending:<16} {cells}{episode.id}")
+            echo(f"{position + 1:>7}  {episode.state:<8} {ending:<16} {cells}{episode.id}")
             if message is not None:
-                say(f"{'':>9}{extract_snippet(message, search or '')}")
+                echo(f"{'':>9}{extract_snippet(message, search or '')}")
         filters = {
             "--where": where,
             "--search": search,
@@ -247,7 +247,7 @@ def list_scenarios(
             "--unlabelled-by": unlabelled_by,
         }
         if index < 0 and (given := ", ".join(f"{flag} {text!r}" for flag, text in filters.items() if text is not None)):
-            say(f"no scenario matches {given}", err=True)
+            echo(f"no scenario matches {given}", err=True)
 
 
 def _build_label_filter(run: RunReader, by: str | None, not_by: str | None) -> Callable[[int], bool]:
@@ -267,7 +267,7 @@ def _make_progress_callback() -> Callable[[str, int, int], None]:
         nonlocal is_reported
         if not is_reported and sys.stderr.isatty():
             is_reported = True
-            say(f"indexing the messages of {of:,} conversations; later searches use the index", err=True)
+            echo(f"indexing the messages of {of:,} conversations; later searches use the index", err=True)
 
     return report
 
@@ -277,7 +277,7 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_
     with RunReader(path, trust=build_trust(is_trusted)) as run:
         common, models = run.common_calls(name), run.models(judging)
         if as_json:
-            say_json({**run.dialogue(name, judging), "common_calls": [asdict(call) for call in common]})
+            echo_json({**run.dialogue(name, judging), "common_calls": [asdict(call) for call in common]})
             return
         recorded = run.episode(name, judging)
         if recorded is not None and _load_recipe(run) is None:
@@ -296,7 +296,7 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_
     )
     if episode.state == "pending":
         state = "not finished yet; its current state is shown" if episode.outcome.messages else "not begun yet"
-        say(f"\n{scenario.id} is {state}; continue with: dialoom resume {path}")
+        echo(f"\n{scenario.id} is {state}; continue with: dialoom resume {path}")
 
 
 def _load_recipe(run: RunReader) -> Recipe | None:
@@ -304,7 +304,7 @@ def _load_recipe(run: RunReader) -> Recipe | None:
     try:
         return run.recipe
     except TrustError as error:
-        say(f"dialoom: {format_error(error)}", err=True)
+        echo(f"dialoom: {format_error(error)}", err=True)
         return None
 
 
@@ -317,7 +317,7 @@ def _print_episode(
     health: Iterable[Health] = (),
 ) -> None:
     console = make_console()
-    failing = {what: each for what, each in health_by_subject(health).items() if each.marks}
+    failing = {subject: each for subject, each in health_by_subject(health).items() if each.marks}
     console.print(episode.id, style="bold")
     for key, value in described.items():
         values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
@@ -352,13 +352,13 @@ def _print_episode(
         console.print(line)
     for judgement in episode.outcome.judgements:
         of = judgement.target if judgement.turn is None else f"{judgement.target}, turn {judgement.turn}"
-        mark = failing[what].marks if (what := format_subject(judgement)) in failing else ""
+        mark = failing[subject].marks if (subject := format_subject(judgement)) in failing else ""
         score = judgement.status if judgement.score is None else f"{judgement.score}{mark}"
         parts = (f" ({of}): ", (score, "bold"), " ", (_indent(judgement.explanation), "dim"))
         console.print(Text.assemble("  ", (judgement.metric, "bold"), *parts))
     judged = {format_subject(judgement) for judgement in episode.outcome.judgements}
-    for what, each in failing.items():
-        if what in judged:
+    for subject, each in failing.items():
+        if subject in judged:
             console.print(
                 f"  {each.marks} The judge of {each.display_name} fails a check: {'; '.join(each.failures())}."
             )
@@ -367,10 +367,10 @@ def _print_episode(
 def _format_common_calls(common: Sequence[CommonCall]) -> Iterator[str]:
     """Yield one line for all shared calls with the same prompt, because a scenario may have dozens of such calls."""
     for (role, prompt), users in group_pairs(((call.role, call.prompt), call.scenarios) for call in common).items():
-        fewest, most = min(users), max(users)
+        low, high = min(users), max(users)
         count = f"{len(users)} of them, each " if len(users) > 1 else ""
-        used = f"by {most} scenarios" if fewest == most else f"by {fewest} to {most} scenarios"
-        yield f"{role}, {prompt} ({count}requested once, used {used if most > 1 else 'so far only by this scenario'})"
+        used = f"by {high} scenarios" if low == high else f"by {low} to {high} scenarios"
+        yield f"{role}, {prompt} ({count}requested once, used {used if high > 1 else 'so far only by this scenario'})"
 
 
 def _print_named(console: SafeConsole, name: str, text: str) -> None:

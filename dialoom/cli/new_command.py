@@ -19,7 +19,7 @@ from .command_list import PanelCommand
 from .errors import PLAY_EPILOG, READ_EPILOG
 from .new_folder import check_folder_is_new, fill_template
 from .option_flags import placeholder_command
-from .terminal import say
+from .terminal import echo
 
 if TYPE_CHECKING:
     from .setting_flags import RunCommand
@@ -97,7 +97,7 @@ def _build_study_command() -> Callable[..., None]:
     recipe = load_recipe("transcript-people")
 
     def study(
-        place: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.", show_default=False)],
+        target: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.", show_default=False)],
         people: Annotated[
             Path | None,
             typer.Option(
@@ -107,21 +107,21 @@ def _build_study_command() -> Callable[..., None]:
                 show_default=False,
             ),
         ] = None,
-        **given: Unpack[RunCommand],
+        **settings: Unpack[RunCommand],
     ) -> None:
-        name = re.sub(r"[^a-z0-9]+", "-", place.absolute().name.lower()).strip("-")
+        name = re.sub(r"[^a-z0-9]+", "-", target.absolute().name.lower()).strip("-")
         name = name if name[:1].isalpha() else f"study-{name}"
-        options = cast("dict[str, Path]", given["options"])
+        options = cast("dict[str, Path]", settings["options"])
         if "talks" not in options:
-            if given["models"] or given["model"]:
+            if settings["models"] or settings["model"]:
                 raise RunError("--model needs --from-transcripts; give the conversations, too")
-            _write_study(place, name, people)
+            _write_study(target, name, people)
             return
         from .transcripts import seed_study
 
         if people is not None:
             raise RunError("give --from or --from-transcripts, not both")
-        raise typer.Exit(seed_study(recipe, given, options["talks"], place, name))
+        raise typer.Exit(seed_study(recipe, settings, options["talks"], target, name))
 
     return with_settings(study, recipe, without=_EXCLUDED_SETTINGS)
 
@@ -138,7 +138,7 @@ def _write_study(folder: Path, name: str, people: Path | None) -> None:
     )
     words = {"@NAME@": name, "@PEOPLE@": people_table, "@TASKS@": tasks, "@GOAL@": goal or "{{ task.goal }}"}
     _write_files(folder, templates, words)
-    say(f"next: {shlex.join(['dialoom', 'run', str(folder / 'study.toml'), '-o', f'{name}.db'])}")
+    echo(f"next: {shlex.join(['dialoom', 'run', str(folder / 'study.toml'), '-o', f'{name}.db'])}")
 
 
 def _inspect_people(people: Path, folder: Path) -> tuple[str, str]:
@@ -160,7 +160,7 @@ def _inspect_people(people: Path, folder: Path) -> tuple[str, str]:
     portrait = [each for each in columns if each != goal and (each not in id_columns or each.lower() == "name")]
     count = f"{len(rows):,} people" if len(rows) < _MAX_INSPECTED_ROWS else f"at least {len(rows):,} people"
     roles = f"id: {id_ or 'none'}; goal: " + (goal or "none, so the study's tasks are used")
-    say(f"{people}: {count}; columns: {', '.join(columns)}; {roles}; portrait: {', '.join(portrait) or 'none'}")
+    echo(f"{people}: {count}; columns: {', '.join(columns)}; {roles}; portrait: {', '.join(portrait) or 'none'}")
     lines = [f"file = {json.dumps(relpath(people, folder), ensure_ascii=False)}"]
     if id_ not in ("", "id", "name"):
         lines.append(f"id = {json.dumps(id_, ensure_ascii=False)}")
@@ -186,4 +186,4 @@ def _write_files(folder: Path, templates: Mapping[str, str], words: Mapping[str,
     for template, target in templates.items():
         with text_output(folder / target) as file:
             file.write(fill_template(template, words))
-        say(folder / target)
+        echo(folder / target)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 import typer
 
 from .completion import complete_judgings
-from .terminal import say
+from .terminal import echo
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -70,7 +70,7 @@ def build_trust(is_given: bool) -> Trust:
     """Return the trust in the code and addresses of a file; those trusted only by the flag are reported before use."""
     from dialoom.runs.configuration.trust import Trust
 
-    return Trust(is_given, lambda line: say(line, err=True))
+    return Trust(is_given, lambda line: echo(line, err=True))
 
 
 def find_recipe_argument(arguments: list[str], command: str) -> str | None:
@@ -88,12 +88,12 @@ def with_flags(
     read: Callable[[dict[str, Any]], AbstractContextManager[Mapping[str, Any]]] = contextlib.nullcontext,
     names: dict[str, Any] | None = None,
 ) -> Callable[..., None]:
-    """Return a command with flags in addition to its own parameters; it receives their values as `**given`.
+    """Return a command with flags in addition to its own parameters; it receives their values as `**settings`.
 
     Args:
         command: The command.
         flags: The flags; flags with the name of a parameter are left out.
-        read: Makes `given` from the flags' values, as a context manager around the command.
+        read: Makes `settings` from the flags' values, as a context manager around the command.
         names: The names that the command's annotations use and its module does not import.
     """
     hints = get_type_hints(command, localns=names, include_extras=True)

@@ -69,11 +69,11 @@ def _create_build_command() -> Callable[..., None]:
                 "continues this run.",
             ),
         ],
-        **given: Unpack[RunCommand],
+        **settings: Unpack[RunCommand],
     ) -> None:
         from .pools import build_pool
 
-        raise typer.Exit(build_pool(recipe, given, pool))
+        raise typer.Exit(build_pool(recipe, settings, pool))
 
     return with_settings(build, recipe, without=_EXCLUDED_SETTINGS)
 

@@ -31,25 +31,25 @@ from .console import build_table, make_console
 from .errors import EXIT_DONE, EXIT_INTERRUPTED, get_flag
 from .reporting import print_tables
 from .setting_flags import CallCommand, JudgeCommand, RunCommand, get_single_model, split_models
-from .terminal import say, say_lines
+from .terminal import echo, echo_lines
 from .watcher import Watcher, prepare_watcher
 
 Result = TypeVar("Result")
 
 
-def start_run(spec: str, recipe: Recipe, given: RunCommand) -> int:
+def start_run(spec: str, recipe: Recipe, command: RunCommand) -> int:
     """Carry out `dialoom run RECIPE`; return the exit code."""
-    if given["dry_run"]:
-        return estimate_run(spec, given)
-    settings, watcher = prepare_watcher(PlaySettings, given)
-    if (path := given["out"]) is None:
+    if command["dry_run"]:
+        return estimate_run(spec, command)
+    settings, watcher = prepare_watcher(PlaySettings, command)
+    if (path := command["out"]) is None:
         raise RunError("-o RUN is missing: give the file in which to store the run, such as -o run.db")
-    folder = given["folder"]
+    folder = command["folder"]
     run_with_display(aplay(spec, path=path, folder=folder, **settings), watcher)
     if folder is not None:
         format_ = WithExports.of(recipe).folder_format(parse_options(recipe, settings["options"]))
         export = f"dialoom export {path} --format {format_} -o {folder}"
-        say(
+        echo(
             f"{folder} is written"
             if watcher.exit_code() == EXIT_DONE
             else f"{folder} is not written; when all scenarios are done, run: {export}"
@@ -57,22 +57,22 @@ def start_run(spec: str, recipe: Recipe, given: RunCommand) -> int:
     return watcher.exit_code()
 
 
-def estimate_run(recipe: str | Recipe, given: RunCommand) -> int:
+def estimate_run(recipe: str | Recipe, command: RunCommand) -> int:
     """Carry out `--dry-run`; return the exit code."""
-    settings, watcher = prepare_watcher(PlaySettings, given)
+    settings, watcher = prepare_watcher(PlaySettings, command)
     print_estimate(
         run_with_display(aestimate(recipe, **settings), watcher), cast("Budget | None", settings["budget"]) or Budget()
     )
     return EXIT_DONE
 
 
-def play_or_resume(recipe: Recipe, path: Path, given: RunCommand) -> Watcher:
+def play_or_resume(recipe: Recipe, path: Path, command: RunCommand) -> Watcher:
     """Play the run that a command uses, or resume it if its file exists; return its display.
 
     Raises:
         RunError: If the existing run was made with other settings.
     """
-    settings, watcher = prepare_watcher(PlaySettings, given)
+    settings, watcher = prepare_watcher(PlaySettings, command)
     if path.exists():
         if differing := RunReader(path).config_diff(resolve_new_run(recipe, False, **settings).config, recipe):
             raise RunError(
@@ -85,75 +85,77 @@ def play_or_resume(recipe: Recipe, path: Path, given: RunCommand) -> Watcher:
     return watcher
 
 
-def resume_run(path: Path, retry_failed: bool, trials: int | None, given: CallCommand) -> int:
+def resume_run(path: Path, retry_failed: bool, trials: int | None, command: CallCommand) -> int:
     """Carry out `dialoom resume`; return the exit code."""
-    calls, watcher = prepare_watcher(CallSettings, given)
+    calls, watcher = prepare_watcher(CallSettings, command)
     run_with_display(aresume(path, retry_failed=retry_failed, trials=trials, **calls), watcher)
     return watcher.exit_code()
 
 
 def retry_run(
-    path: Path, failed: bool, unparsed: bool, scenarios: Sequence[str], judging: str | None, given: CallCommand
+    path: Path, failed: bool, unparsed: bool, scenarios: Sequence[str], judging: str | None, command: CallCommand
 ) -> int:
     """Carry out `dialoom retry`; return the exit code."""
     rejudge = f"dialoom retry {path} --unparsed --judging {judging or OWN_JUDGEMENTS!r}"
     calls, watcher = prepare_watcher(
         CallSettings,
-        given,
-        again=lambda ended: f"dialoom resume {path}" if ended.judging is None else rejudge,
-        retry=lambda ended: f"dialoom retry {path}" if ended.judging is None else rejudge,
+        command,
+        format_resume=lambda ended: f"dialoom resume {path}" if ended.judging is None else rejudge,
+        format_retry=lambda ended: f"dialoom retry {path}" if ended.judging is None else rejudge,
     )
     work = aretry(path, failed=failed or None, scenarios=scenarios, unparsed=unparsed, judging=judging, **calls)
     run_with_display(work, watcher)
     if unparsed and watcher.exit_code() == EXIT_DONE and RunReader(path).unparsed(judging):
-        say(
+        echo(
             "judgements that the recipe makes only while it plays are not repeated; to play their scenarios again: "
             f"dialoom retry {path} --scenario ID"
         )
     return watcher.exit_code()
 
 
-def judge_run(path: Path, given: JudgeCommand, **which: Any) -> int:
+def judge_run(path: Path, command: JudgeCommand, **arguments: Any) -> int:
     """Carry out `dialoom judge`; return the exit code.
 
     Args:
         path: The run's file.
-        given: Who judges, and how calls are made.
-        **which: What to judge, and the name of the set of judgements, as for `dialoom.judge`.
+        command: Who judges, and how calls are made.
+        **arguments: What to judge, and the name of the set of judgements, as for `dialoom.judge`.
     """
-    judges, settings, watcher = _prepare_judging(given, is_set_named=which["repeat"] == 1 and which["name"] is None)
-    run_with_display(ajudge(path, judges, **which, **settings), watcher)
+    judges, settings, watcher = _prepare_judging(
+        command, is_set_named=arguments["repeat"] == 1 and arguments["name"] is None
+    )
+    run_with_display(ajudge(path, judges, **arguments, **settings), watcher)
     if (code := watcher.exit_code()) == EXIT_DONE and len(RunReader(path).judgement_sets) > 1:
-        say(f"for the judges' scores side by side and their agreement, run: dialoom report {path}")
+        echo(f"for the judges' scores side by side and their agreement, run: dialoom report {path}")
     return code
 
 
-def try_judge_on(source: Path, given: JudgeCommand, **which: Any) -> int:
+def try_judge_on(source: Path, command: JudgeCommand, **arguments: Any) -> int:
     """Carry out `dialoom judge --try`; return the exit code.
 
     Args:
         source: The labelled conversations, or a run.
-        given: Who judges, and how calls are made.
-        **which: The study with the judges, the labels, and the file of the judged run, as for `dialoom.try_judge`.
+        command: Who judges, and how calls are made.
+        **arguments: The study with the judges, the labels, and the file of the judged run, as for `dialoom.try_judge`.
     """
-    judges, settings, watcher = _prepare_judging(given, is_kept=which["path"] is not None)
-    print_tables(run_with_display(atry_judge(source, judges, **which, **settings), watcher).tables)
+    judges, settings, watcher = _prepare_judging(command, is_kept=arguments["path"] is not None)
+    print_tables(run_with_display(atry_judge(source, judges, **arguments, **settings), watcher).tables)
     return watcher.exit_code()
 
 
 def _prepare_judging(
-    given: JudgeCommand, *, is_set_named: bool = False, is_kept: bool = True
+    command: JudgeCommand, *, is_set_named: bool = False, is_kept: bool = True
 ) -> tuple[list[ModelLike] | None, JudgeSettings, Watcher]:
     """Return the judges of every role, the other settings of a judging, and its display.
 
     Args:
-        given: Who judges, and how calls are made.
+        command: Who judges, and how calls are made.
         is_set_named: Whether the command that continues the work names the set of a single judge.
         is_kept: Whether the judged run is kept.
     """
-    if not given["models"]:
+    if not command["models"]:
         raise RunError("--model is missing: give the model that judges, such as --model openai/gpt-5")
-    default_models, by_role = split_models(given)
+    default_models, by_role = split_models(command)
     judges = [*default_models, *by_role.values()]
     is_named = is_set_named and len(judges) == 1 and isinstance(judges[0], str)
 
@@ -161,27 +163,27 @@ def _prepare_judging(
         return _format_same_command(ended, ended.judging if is_named else None)
 
     settings, watcher = prepare_watcher(
-        JudgeSettings, {**given, "models": by_role}, again=format_command, is_kept=is_kept
+        JudgeSettings, {**command, "models": by_role}, format_resume=format_command, is_kept=is_kept
     )
     return cast("list[ModelLike]", default_models) or None, settings, watcher
 
 
-def review_run(path: Path, name: str | None, retry_failed: bool, given: JudgeCommand) -> int:
+def review_run(path: Path, name: str | None, retry_failed: bool, command: JudgeCommand) -> int:
     """Carry out `dialoom review`; return the exit code."""
-    if not given["models"]:
+    if not command["models"]:
         if name is not None or retry_failed:
             raise RunError(
                 f"{'--retry-failed' if retry_failed else '--name'} needs --model reviewer=MODEL; without a "
                 "model, only rules look for faults"
             )
-        say(_format_faults(review(path, trust=given["trust"])))
+        echo(_format_faults(review(path, trust=command["trust"])))
         return EXIT_DONE
-    default_models, by_role = split_models(given)
+    default_models, by_role = split_models(command)
 
     def format_command(ended: Ended) -> str:
         return _format_same_command(ended, ended.judging if name is None else None)
 
-    settings, watcher = prepare_watcher(JudgeSettings, {**given, "models": by_role}, again=format_command)
+    settings, watcher = prepare_watcher(JudgeSettings, {**command, "models": by_role}, format_resume=format_command)
     run_with_display(
         areview(path, get_single_model(default_models), name=name, retry_failed=retry_failed, **settings), watcher
     )
@@ -226,7 +228,7 @@ def run_with_display(work: Coroutine[Any, Any, Result], watcher: Watcher) -> Res
     try:
         return asyncio.run(run_in_daemon_threads(run()))
     except StoppedError as error:
-        say(f"dialoom: {error}", err=True)
+        echo(f"dialoom: {error}", err=True)
         raise typer.Exit(EXIT_INTERRUPTED) from error
     finally:
         watcher.close()
@@ -234,13 +236,13 @@ def run_with_display(work: Coroutine[Any, Any, Result], watcher: Watcher) -> Res
 
 def print_estimate(estimate: CostEstimate, budget: Budget) -> None:
     """Print the estimate by role, how it was made, its uncertainty, and the bounds that the run would exceed."""
-    say(f"{estimate.scenarios:,} {estimate.units}; nothing was sent or written")
+    echo(f"{estimate.scenarios:,} {estimate.units}; nothing was sent or written")
     columns = ("role", "model", "calls", "input tokens", "output tokens", "cost")
     usages = (*estimate.by_role, ("all", "", estimate.total))
     make_console().print(
         build_table(columns, ((role, model, *_format_usage(usage)) for role, model, usage in usages), 2)
     )
-    say_lines((_describe_method(estimate), *_list_warnings(estimate, budget)))
+    echo_lines((_describe_method(estimate), *_list_warnings(estimate, budget)))
 
 
 def _describe_method(estimate: CostEstimate) -> str:

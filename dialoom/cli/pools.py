@@ -26,10 +26,10 @@ from dialoom.text import pluralize
 from .errors import EXIT_DONE, EXIT_SOME_FAILED
 from .playing import play_or_resume
 from .setting_flags import RunCommand
-from .terminal import say, say_json
+from .terminal import echo, echo_json
 
 
-def build_pool(recipe: Recipe, given: RunCommand, out: Path) -> int:
+def build_pool(recipe: Recipe, command: RunCommand, out: Path) -> int:
     """Carry out `dialoom personas build`, which writes the pool's file; return the exit code."""
     run = out.with_suffix(".run.db")
     if out == run:
@@ -38,8 +38,8 @@ def build_pool(recipe: Recipe, given: RunCommand, out: Path) -> int:
         )
     if not run.exists() and out.exists():
         raise RunError(f"{out} exists, but its run ({run.name}) is not beside it; give another file with -o")
-    if (code := play_or_resume(recipe, run, given).exit_code()) != EXIT_DONE:
-        say(
+    if (code := play_or_resume(recipe, run, command).exit_code()) != EXIT_DONE:
+        echo(
             f"{out} is not written yet; the same 'dialoom personas build' command continues the run, and then writes it"
         )
         return code
@@ -51,7 +51,7 @@ def _write_pool(run: Path, out: Path) -> int:
     reader = RunReader(run)
     episode, failed = reader.episode(1), reader.status().failed
     if episode is None or failed:
-        say(f"dialoom: no pool was written: {episode.error if episode else 'the run is not finished'}", err=True)
+        echo(f"dialoom: no pool was written: {episode.error if episode else 'the run is not finished'}", err=True)
         return EXIT_SOME_FAILED
     outcome = episode.outcome
     entries = [PoolEntry.model_validate(each) for each in outcome.details["entries"]]
@@ -64,7 +64,7 @@ def _write_pool(run: Path, out: Path) -> int:
     write_pool(out, entries, (run,))
     rounds, too_near = outcome.counts["rounds"], outcome.counts["too_near"]
     why = "the target is reached" if outcome.ended_by == "target" else "further rounds added hardly any texts"
-    say(
+    echo(
         f"wrote {len(entries):,} texts to {out} after {pluralize(rounds, 'rounds')}: {why}; "
         f"{too_near:,} were too similar to others"
     )
@@ -78,7 +78,7 @@ def combine_pools(profiles: Path, personalities: Path, count: int, seed: int, ou
         written = write_personas(out, combine(first, second, count, seed), (profiles, personalities))
     except ValueError as error:
         raise RunError(f"-n: {error}") from error
-    say(f"wrote {written:,} personas to {out}")
+    echo(f"wrote {written:,} personas to {out}")
 
 
 def import_pool(file: Path, out: Path) -> None:
@@ -86,7 +86,7 @@ def import_pool(file: Path, out: Path) -> None:
     entries = _read_pool(file)
     if out.exists():
         raise RunError(f"{out} exists; give another file with -o")
-    say(f"wrote {write_pool(out, entries, (file,)):,} texts to {out}")
+    echo(f"wrote {write_pool(out, entries, (file,)):,} texts to {out}")
 
 
 def check_pool(path: Path, embedder: str, threshold: float, max_pairs: int, as_json: bool) -> None:
@@ -131,9 +131,9 @@ def check_pool(path: Path, embedder: str, threshold: float, max_pairs: int, as_j
         "meaning": text_embedder.meaning,
     }
     if as_json:
-        say_json(result)
+        echo_json(result)
     else:
-        say(_format_report(path, result, repairs))
+        echo(_format_report(path, result, repairs))
 
 
 def _read_pool(path: Path) -> list[PoolEntry]:
@@ -141,7 +141,7 @@ def _read_pool(path: Path) -> list[PoolEntry]:
     repairs = Repairs()
     entries = read_pool(path, repairs)
     if summary := repairs.summary():
-        say(f"{path}: {summary}")
+        echo(f"{path}: {summary}")
     return entries
 
 

@@ -79,15 +79,15 @@ class ProgressDisplay(Progress):
     """A progress bar with figures, and below it a line for each notice, such as a provider that the work waits for.
 
     Args:
-        what: The work.
+        action: The work.
         total: The number of its scenarios.
         console: The console to draw on.
         notices: Returns the lines below the bar.
     """
 
-    def __init__(self, what: str, total: int, console: Console, notices: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, action: str, total: int, console: Console, notices: Callable[[], Sequence[str]]) -> None:
         self._notices = notices
-        self._what, self._total = what, total
+        self._action, self._total = action, total
         super().__init__(
             *([TextColumn("{task.description}", markup=False)] if console.width >= _MIN_WIDTH_FOR_NAME else []),
             *([BarColumn(_BAR_WIDTH)] if console.width >= _MIN_WIDTH_FOR_BAR else []),
@@ -95,7 +95,7 @@ class ProgressDisplay(Progress):
             TextColumn("{task.fields[figures]}", markup=False),
             console=console,
         )
-        self._task = self.add_task(what, total=total, figures="")
+        self._task = self.add_task(action, total=total, figures="")
 
     def show(self, finished: int, figures: Sequence[str] | None = None) -> None:
         """Draw the progress.
@@ -118,7 +118,7 @@ class ProgressDisplay(Progress):
     def _get_figures_width(self) -> int:
         """Return the columns left for figures beside the description, the bar, the count and separators."""
         width = self.console.width
-        name = len(self._what) + 1 if width >= _MIN_WIDTH_FOR_NAME else 0
+        name = len(self._action) + 1 if width >= _MIN_WIDTH_FOR_NAME else 0
         return (
             width - name - (_BAR_WIDTH + 1 if width >= _MIN_WIDTH_FOR_BAR else 0) - len(f"{self._total}/{self._total} ")
         )

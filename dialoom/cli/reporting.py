@@ -24,7 +24,7 @@ from dialoom.runs.store import RunStore
 from .console import build_table, make_console
 from .errors import EXIT_DONE, EXIT_SOME_FAILED
 from .option_flags import build_trust
-from .terminal import say, say_lines
+from .terminal import echo, echo_lines
 
 _UNLIMITED_WIDTH = 10_000
 """A width in columns that is larger than the width of any table."""
@@ -63,9 +63,9 @@ def report_run(
             advice=Advice("resume", "resume the run", {"path": paths[0]}),
         )
     if is_latex:
-        say(result.latex())
+        echo(result.latex())
         return
-    say_lines((result.title, *result.notes))
+    echo_lines((result.title, *result.notes))
     print_tables(result.tables)
 
 
@@ -80,7 +80,7 @@ def check_run_requirements(
     """Print a line for each requirement on a run's scores, and write them to files; return the exit code."""
     run = RunReader(path, trust=build_trust(is_trusted))
     results = run.require(*requirements, **arguments)
-    say_lines(results)
+    echo_lines(results)
     if junit_file is not None or summary_file is not None:
         worst = [
             "" if each.is_met else find_worst_conversation(run, each, arguments["judging"], arguments["where"])
@@ -113,7 +113,7 @@ def compact_run(path: Path) -> None:
     with RunStore(path) as store:
         compacted = store.compact()
     before, after = compacted.before, compacted.after
-    say(f"{path}: {before:,} bytes before, {after:,} now ({before - after:,} given back)")
+    echo(f"{path}: {before:,} bytes before, {after:,} now ({before - after:,} given back)")
 
 
 def write_report(result: Report, out: Path) -> None:
@@ -121,12 +121,12 @@ def write_report(result: Report, out: Path) -> None:
     has_charts = not result.charts or can_draw()
     had_files = out.is_dir() and any(out.iterdir())
     markdown_file, page_file, *other_files = result.write(out, has_charts=has_charts)
-    say(f"{page_file}: open it in a browser")
+    echo(f"{page_file}: open it in a browser")
     if not has_charts:
-        say(f"no charts were drawn, because matplotlib is not installed: {INSTALL_COMMAND}")
-    say_lines((markdown_file, *other_files))
+        echo(f"no charts were drawn, because matplotlib is not installed: {INSTALL_COMMAND}")
+    echo_lines((markdown_file, *other_files))
     if had_files:
-        say(f"the earlier report in {out} is replaced")
+        echo(f"the earlier report in {out} is replaced")
 
 
 def print_tables(tables: Iterable[Table]) -> None:

@@ -59,9 +59,9 @@ def _get_summary(name: str) -> str:
 def _create_command(spec: str, recipe: Recipe) -> Callable[..., None]:
     from .setting_flags import with_settings
 
-    def run(**given: Unpack[RunCommand]) -> None:
+    def run(**settings: Unpack[RunCommand]) -> None:
         from .playing import start_run
 
-        raise typer.Exit(start_run(spec, recipe, given))
+        raise typer.Exit(start_run(spec, recipe, settings))
 
     return with_settings(run, recipe, without=("trust",))

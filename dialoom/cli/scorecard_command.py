@@ -38,7 +38,7 @@ def scorecard(
     ] = False,
     allow_different_users: DifferentUsersFlag = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Play failed scenarios again.")] = False,
-    **given: Unpack[JudgeCommand],
+    **settings: Unpack[JudgeCommand],
 ) -> None:
     """Run all benchmarks of a suite for one or several assistants, on one page; the same command continues the work."""
     from dialoom.settings import PlayerSettings, select_settings
@@ -48,12 +48,12 @@ def scorecard(
     if show_suite:
         print_suite(suite)
     elif folders:
-        if any(select_settings(PlayerSettings, given).values()) or full or suite:
+        if any(select_settings(PlayerSettings, settings).values()) or full or suite:
             raise typer.BadParameter("options for playing do not apply to existing scorecards; leave them out")
-        compare_scorecards(folders, out, allow_different_users, given["trust"])
+        compare_scorecards(folders, out, allow_different_users, settings["trust"])
     elif allow_different_users:
         raise typer.BadParameter("--allow-different-users needs several scorecards: DIR DIR")
     elif out is None:
         raise typer.BadParameter("-o DIR is missing: give the folder for the scorecard")
     else:
-        raise typer.Exit(make_scorecard(out, suite, full, retry_failed, given))
+        raise typer.Exit(make_scorecard(out, suite, full, retry_failed, settings))

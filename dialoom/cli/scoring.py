@@ -17,11 +17,11 @@ from .errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED
 from .playing import run_with_display
 from .reporting import print_tables
 from .setting_flags import JudgeCommand, get_single_model, split_models
-from .terminal import say
+from .terminal import echo
 from .watcher import prepare_watcher
 
 
-def make_scorecard(folder: Path, suite: str | None, is_full: bool, retry_failed: bool, given: JudgeCommand) -> int:
+def make_scorecard(folder: Path, suite: str | None, is_full: bool, retry_failed: bool, command: JudgeCommand) -> int:
     """Play what is missing in a scorecard and print its figures; return the exit code.
 
     Args:
@@ -29,11 +29,13 @@ def make_scorecard(folder: Path, suite: str | None, is_full: bool, retry_failed:
         suite: The name or the file of a suite; by default the shipped one.
         is_full: Whether the full suite is played.
         retry_failed: Whether failed scenarios are tried again.
-        given: The players, and how calls are made.
+        command: The players, and how calls are made.
     """
-    default_models, by_role = split_models(given)
-    command = f"dialoom {shlex.join(sys.argv[1:])}"
-    settings, watcher = prepare_watcher(JudgeSettings, {**given, "models": by_role}, again=lambda _: command)
+    default_models, by_role = split_models(command)
+    command_line = f"dialoom {shlex.join(sys.argv[1:])}"
+    settings, watcher = prepare_watcher(
+        JudgeSettings, {**command, "models": by_role}, format_resume=lambda _: command_line
+    )
     work = ascorecard(
         folder,
         suite=suite or DEFAULT_SUITE,
@@ -65,16 +67,16 @@ def compare_scorecards(folders: list[Path], out: Path | None, allow_different_us
 def print_suite(suite: str | None) -> None:
     """Print a suite's file unchanged."""
     name = suite or DEFAULT_SUITE
-    say(read_text(shipped_suites().get(name, Path(name))), nl=False)
+    echo(read_text(shipped_suites().get(name, Path(name))), nl=False)
 
 
 def _print_results(card: Scorecard) -> None:
     """Print the results. The scorecard's page, which has more room, also describes how they were made."""
-    say(card.report.title)
+    echo(card.report.title)
     print_tables(table for table in card.report.tables if table.name not in PROVENANCE_TABLES)
 
 
 def _print_written(card: Scorecard, folder: Path) -> None:
-    say(f"the page is {folder / 'index.html'}")
+    echo(f"the page is {folder / 'index.html'}")
     if card.report.charts and not can_draw():
-        say(f"no charts were drawn, because matplotlib is not installed: {INSTALL_COMMAND}")
+        echo(f"no charts were drawn, because matplotlib is not installed: {INSTALL_COMMAND}")

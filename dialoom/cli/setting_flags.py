@@ -43,7 +43,7 @@ from .option_flags import build_flags, parse_number, with_flags
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
 
-Kind = TypeVar("Kind", bound=Mapping[str, object])
+SettingsT = TypeVar("SettingsT", bound=Mapping[str, object])
 
 NO_VALUE = "none"
 """The value that removes a bound."""
@@ -164,17 +164,17 @@ class _SettingFlag(NamedTuple):
             )
         return text + bracket + default
 
-    def parse(self, given: Any) -> Any:
+    def parse(self, raw: Any) -> Any:
         """Return a value in the API's form, from a flag's texts or a YAML value."""
         if self.name == "params":
-            return _parse_parameters(given)
+            return _parse_parameters(raw)
         if self.name == "models":
-            return _parse_models(given)
+            return _parse_models(raw)
         if self.by_name is None:
-            return self._parse_scalar(given)
-        if isinstance(given, dict):
-            return {str(name): self._parse_scalar(each) for name, each in given.items()}
-        return dict(self._parse_named(str(text)) for text in (given if isinstance(given, list) else [given]))
+            return self._parse_scalar(raw)
+        if isinstance(raw, dict):
+            return {str(name): self._parse_scalar(each) for name, each in raw.items()}
+        return dict(self._parse_named(str(text)) for text in (raw if isinstance(raw, list) else [raw]))
 
     def _parse_named(self, text: str) -> tuple[str, Any]:
         """Split `NAME=VALUE`; the name is empty for a value that applies to all roles or models."""
@@ -194,10 +194,10 @@ class _SettingFlag(NamedTuple):
         return parse_number(value) if isinstance(value, str) and self.is_number else value
 
 
-def _iter_setting_flags(kind: Any) -> Iterator[_SettingFlag]:
+def _iter_setting_flags(settings_type: Any) -> Iterator[_SettingFlag]:
     """Yield the settings of a kind that the command line can give; for a budget, each of its bounds."""
     limits = build_settings_model(LimitSettings).model_fields
-    fields = {**build_settings_model(kind).model_fields}
+    fields = {**build_settings_model(settings_type).model_fields}
     if "budget" in fields:
         fields = {**Budget.model_fields, **fields}
     for name, field in fields.items():
@@ -211,12 +211,12 @@ def _iter_setting_flags(kind: Any) -> Iterator[_SettingFlag]:
 def with_settings(
     command: Callable[..., None], recipe: Recipe | None = None, without: Collection[str] = ()
 ) -> Callable[..., None]:
-    """Return a command that receives `**given: Unpack[KIND]`, with a flag for each of the kind's settings.
+    """Return a command that receives `**settings: Unpack[TYPE]`, with a flag for each of the settings of that type.
 
     The command receives checked settings with all defaults and, for a recipe, the recipe's options as `options`.
 
     Args:
-        command: The command; `KIND` is a typed dictionary of this module.
+        command: The command; `TYPE` is a typed dictionary of this module.
         recipe: The recipe to play, if it is known.
         without: Names of settings that the command does not have.
 
@@ -224,18 +224,20 @@ def with_settings(
         SettingError: If an option of the recipe has the name of a setting, by which the command line and YAML files
             would set both or neither.
     """
-    (kind,) = get_args(get_type_hints(command, localns=globals(), include_extras=True)["given"])
+    (settings_type,) = get_args(get_type_hints(command, localns=globals(), include_extras=True)["settings"])
     if recipe and (
-        conflicts := sorted(_get_option_names(recipe).keys() & {each.key for each in _iter_setting_flags(kind)})
+        conflicts := sorted(
+            _get_option_names(recipe).keys() & {each.key for each in _iter_setting_flags(settings_type)}
+        )
     ):
         raise SettingError(
             f"recipe {recipe.name!r}: the option {conflicts[0]!r} has the name of a setting of every run; rename it"
         )
     flags = build_flags(recipe.options_type, recipe.name) if recipe else {}
-    settings = (each for each in _iter_setting_flags(kind) if each.name not in without)
+    settings = (each for each in _iter_setting_flags(settings_type) if each.name not in without)
     sorted_settings = sorted(settings, key=lambda each: _PANELS.index(each.flag.panel))
     flags |= {each.key: each.build_option() for each in sorted_settings}
-    return with_flags(command, flags, lambda values: read_settings(kind, values, recipe), globals())
+    return with_flags(command, flags, lambda values: read_settings(settings_type, values, recipe), globals())
 
 
 def get_flag_names() -> dict[str, str]:
@@ -244,19 +246,19 @@ def get_flag_names() -> dict[str, str]:
 
 
 def build_settings(
-    kind: type[Kind], flag_values: Mapping[str, Any], file_values: Mapping[str, Any] | None = None
-) -> Kind:
+    settings_type: type[SettingsT], flag_values: Mapping[str, Any], file_values: Mapping[str, Any] | None = None
+) -> SettingsT:
     """Return checked settings.
 
     Args:
-        kind: The typed dictionary that declares them.
+        settings_type: The typed dictionary that declares them.
         flag_values: The flags' values, by the flags' names; flags that were not given are `None`, `False` or empty.
         file_values: The values of a YAML file, by the flags' names.
 
     Raises:
         SettingError: If a setting is invalid; the message states its name, its value and what it must be.
     """
-    file, flags = (_collect_values(kind, each) for each in (file_values or {}, flag_values))
+    file, flags = (_collect_values(settings_type, each) for each in (file_values or {}, flag_values))
     for name, value in flags.items():
         file_value = file.get(name)
         if name == "params":
@@ -265,13 +267,13 @@ def build_settings(
         elif isinstance(file_value, dict) and isinstance(value, dict):
             value = {**file_value, **value}
         file[name] = value
-    return validate_settings(kind, cast(Kind, file), is_text=True)
+    return validate_settings(settings_type, cast(SettingsT, file), is_text=True)
 
 
-def _collect_values(kind: type[Any], raw_values: Mapping[str, Any]) -> dict[str, Any]:
+def _collect_values(settings_type: type[Any], raw_values: Mapping[str, Any]) -> dict[str, Any]:
     """Return those settings of a kind that the user gave, as arguments of the API."""
     values: dict[str, Any] = {}
-    for each in _iter_setting_flags(kind):
+    for each in _iter_setting_flags(settings_type):
         if (value := raw_values.get(each.key)) is None or value is False or value == []:
             continue
         if each.name in Budget.model_fields:
@@ -282,25 +284,27 @@ def _collect_values(kind: type[Any], raw_values: Mapping[str, Any]) -> dict[str,
 
 
 @contextlib.contextmanager
-def read_settings(kind: type[Kind], values: Mapping[str, Any], recipe: Recipe | None = None) -> Iterator[Kind]:
+def read_settings(
+    settings_type: type[SettingsT], values: Mapping[str, Any], recipe: Recipe | None = None
+) -> Iterator[SettingsT]:
     """Yield a command's settings, merged from defaults, a YAML file and flags; read keys into the environment.
 
     If an error in the body is about a setting from the file, the file and the key are added to its message.
 
     Args:
-        kind: The typed dictionary that declares them.
+        settings_type: The typed dictionary that declares them.
         values: The values of the flags, those of the recipe's options included.
         recipe: The recipe, if the command plays one.
 
     Raises:
         SettingError: If a setting is invalid; the message states its flag or file, its value and what it must be.
     """
-    keys = {each.key for each in _iter_setting_flags(kind)}
+    keys = {each.key for each in _iter_setting_flags(settings_type)}
     options = {name: value for name, value in values.items() if name not in keys and value not in (None, [])}
     path = values.get("config")
     file_values, file_options = _read_config(path, recipe) if path and recipe else ({}, {})
     try:
-        settings = build_settings(kind, values, file_values)
+        settings = build_settings(settings_type, values, file_values)
         if recipe is not None:
             command = cast(RunCommand, settings)
             default_models, command["models"] = split_models(command)
@@ -353,14 +357,14 @@ def _split_role(text: str) -> tuple[str, str]:
     return (role, value) if equals and role.isidentifier() else ("", text)
 
 
-def _parse_models(given: Any) -> dict[str, list[str]]:
+def _parse_models(raw: Any) -> dict[str, list[str]]:
     """Return the models by role from `[ROLE=]MODEL` texts or a mapping; a role may have several different models."""
-    if isinstance(given, dict):
+    if isinstance(raw, dict):
         return {
-            str(role): list(map(str, each)) if isinstance(each, list) else [str(each)] for role, each in given.items()
+            str(role): list(map(str, each)) if isinstance(each, list) else [str(each)] for role, each in raw.items()
         }
     models_by_role: dict[str, dict[str, None]] = {}
-    for text in given if isinstance(given, list) else [given]:
+    for text in raw if isinstance(raw, list) else [raw]:
         role, model = _split_role(str(text))
         if not model.strip():
             raise SettingError(f"models must be [ROLE=]MODEL, got {text!r}", setting="models")
@@ -369,19 +373,19 @@ def _parse_models(given: Any) -> dict[str, list[str]]:
     return {role: list(models) for role, models in models_by_role.items()}
 
 
-def _parse_parameters(given: Any) -> dict[str, dict[str, Any]]:
+def _parse_parameters(raw: Any) -> dict[str, dict[str, Any]]:
     """Return sampling parameters by role and name; the role of parameters for every role is the empty name.
 
     Args:
-        given: `[ROLE.]KEY=VALUE` texts with YAML or JSON values; or a YAML file's mapping, with parameters for every
+        raw: `[ROLE.]KEY=VALUE` texts with YAML or JSON values; or a YAML file's mapping, with parameters for every
             role by name, and for single roles by role.
 
     Raises:
         SettingError: If a text has another form, or a parameter is given twice.
     """
     parameters: dict[str, dict[str, Any]] = {}
-    texts = map(str, given if isinstance(given, list) else [given])
-    for role, name, value in _iter_parameters(given) if isinstance(given, Mapping) else map(_parse_parameter, texts):
+    texts = map(str, raw if isinstance(raw, list) else [raw])
+    for role, name, value in _iter_parameters(raw) if isinstance(raw, Mapping) else map(_parse_parameter, texts):
         if name in parameters.setdefault(role, {}):
             full_name = f"{role}.{name}" if role else name
             raise SettingError(
@@ -405,8 +409,8 @@ def _parse_parameter(text: str) -> tuple[str, str, Any]:
     raise SettingError(f"params must have a value in JSON or YAML, got {text!r:.100} ({problem})", setting="params")
 
 
-def _iter_parameters(given: Mapping[Any, Any]) -> Iterator[tuple[str, str, Any]]:
-    for key, each in given.items():
+def _iter_parameters(mapping: Mapping[Any, Any]) -> Iterator[tuple[str, str, Any]]:
+    for key, each in mapping.items():
         role, dot, name = str(key).partition(".")
         if dot or not isinstance(each, Mapping):
             yield (role, name, each) if dot else ("", role, each)

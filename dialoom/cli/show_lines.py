@@ -17,7 +17,7 @@ from dialoom.text import pluralize
 
 from .console import make_console
 from .option_flags import build_trust
-from .terminal import say_json
+from .terminal import echo_json
 
 
 def format_message_faults(faults: Iterable[DialogueFault], message: int) -> list[Text]:
@@ -50,7 +50,7 @@ def show_calls(path: Path, name: str, as_json: bool, is_trusted: bool) -> None:
     console = make_console()
     for call in RunReader(path, trust=build_trust(is_trusted)).calls(name):
         if as_json:
-            say_json({**call, "faults": [fault.model_dump() for fault in call["faults"]]})
+            echo_json({**call, "faults": [fault.model_dump() for fault in call["faults"]]})
             continue
         console.print(_format_call(call))
         for text, style in ((call["reply"], ""), (call["error"], "red")):

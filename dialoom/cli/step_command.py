@@ -133,14 +133,14 @@ def _step(
     branch: Annotated[str, typer.Option(metavar="NAME", help="The branch to start on.")] = "main",
     script: ScriptFlag = None,
     json: StepJsonFlag = False,
-    **given: Unpack[CallCommand],
+    **settings: Unpack[CallCommand],
 ) -> None:
     from .stepping.stepping import find_first_scenario, step_run
 
     if scenario is not None and where is not None:
         raise typer.BadParameter("--where selects the scenario; leave out SCENARIO")
-    found = scenario or ("1" if where is None else find_first_scenario(run, where, given["trust"]))
-    raise typer.Exit(step_run(run, found, branch, script, json, given))
+    selected = scenario or ("1" if where is None else find_first_scenario(run, where, settings["trust"]))
+    raise typer.Exit(step_run(run, selected, branch, script, json, settings))
 
 
 def _create_recipe_command(spec: str) -> Callable[..., None]:
@@ -150,10 +150,10 @@ def _create_recipe_command(spec: str) -> Callable[..., None]:
         recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="The recipe of the new run.")],  # noqa: ARG001
         script: ScriptFlag = None,
         json: StepJsonFlag = False,
-        **given: Unpack[RunCommand],
+        **settings: Unpack[RunCommand],
     ) -> None:
         from .stepping.stepping import step_recipe
 
-        raise typer.Exit(step_recipe(spec, script, json, given))
+        raise typer.Exit(step_recipe(spec, script, json, settings))
 
     return with_settings(step, load_recipe(spec), without=("trust", "dry_run"))

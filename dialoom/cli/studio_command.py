@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from .option_flags import TrustFlag
-from .terminal import say
+from .terminal import echo
 
 
 def studio(
@@ -46,9 +46,9 @@ def studio(
     def print_address(address: str) -> None:
         addresses.append(address)
         if len(addresses) > 1:
-            say(f"this address has been used; for another browser: {address}")
+            echo(f"this address has been used; for another browser: {address}")
             return
-        say(f"the studio is at {address}\nthe address works for one browser; Ctrl-C ends the studio")
+        echo(f"the studio is at {address}\nthe address works for one browser; Ctrl-C ends the studio")
         if browser:
             with suppress(webbrowser.Error):  # if there is no browser, the printed address suffices
                 webbrowser.open(address)

@@ -10,7 +10,7 @@ import typer
 from dialoom.text import format_safe_json, sanitize
 
 
-def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
+def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     """Print a text without terminal control sequences.
 
     Args:
@@ -21,12 +21,12 @@ def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     typer.echo(sanitize(str(text)), err=err, nl=nl)
 
 
-def say_lines(texts: Iterable[object], *, err: bool = False) -> None:
+def echo_lines(texts: Iterable[object], *, err: bool = False) -> None:
     """Print each text as `say` does, on lines of its own."""
     for text in texts:
-        say(text, err=err)
+        echo(text, err=err)
 
 
-def say_json(value: Any) -> None:
+def echo_json(value: Any) -> None:
     """Print a value as a line of JSON, and flush it."""
     typer.echo(format_safe_json(value))

@@ -24,7 +24,7 @@ from .new_folder import check_folder_is_new, fill_template
 from .option_flags import parse_role_models
 from .playing import estimate_run, play_or_resume, run_with_display
 from .setting_flags import RunCommand
-from .terminal import say, say_lines
+from .terminal import echo, echo_lines
 from .watcher import Watcher
 
 _STATEMENT_KINDS = ("person", "goal", "traits")
@@ -33,23 +33,23 @@ _MAX_TURNS = 30
 """The maximum `max_turns` of a study, however long the recorded conversations are."""
 
 
-def seed_study(recipe: Recipe, given: RunCommand, talks: Path, folder: Path, name: str) -> int:
+def seed_study(recipe: Recipe, command: RunCommand, talks: Path, folder: Path, name: str) -> int:
     """Carry out `dialoom new study --from-transcripts`, and return the exit code.
 
     Args:
         recipe: The recipe that infers the users.
-        given: The recipe's options, and the players.
+        command: The recipe's options, and the players.
         talks: The conversations.
         folder: The study's folder. The run is stored beside it, and the same command continues the run.
         name: The study's name.
     """
     check_folder_is_new(folder)
-    if given["dry_run"]:
-        return estimate_run(recipe, given)
+    if command["dry_run"]:
+        return estimate_run(recipe, command)
     run = folder.with_name(f"{folder.absolute().name}.run.db")
-    watcher = play_or_resume(recipe, run, given)
+    watcher = play_or_resume(recipe, run, command)
     if (code := watcher.exit_code()) not in (EXIT_DONE, EXIT_SOME_FAILED) or RunReader(run).status().pending:
-        say(
+        echo(
             f"{folder} is not written yet; the same 'dialoom new study' command continues the run, "
             "and then writes the folder"
         )
@@ -57,7 +57,7 @@ def seed_study(recipe: Recipe, given: RunCommand, talks: Path, folder: Path, nam
     done = [episode for episode in RunReader(run).episodes() if episode.state == "done"]
     counts = Counter(kind for each in done for kind in _STATEMENT_KINDS if _get_statements(each, kind))
     if not counts:
-        say(
+        echo(
             f"dialoom: no study was written: nothing could be inferred from any of the {len(done):,} conversations; "
             f"for the reasons, run: dialoom report {run}",
             err=True,
@@ -65,7 +65,7 @@ def seed_study(recipe: Recipe, given: RunCommand, talks: Path, folder: Path, nam
         return EXIT_SOME_FAILED
     _write_study(folder, name, talks.name, done)
     inferred = ", ".join(f"{kind} of {counts[kind]:,}" for kind in _STATEMENT_KINDS)
-    say(f"{folder} is written: {len(done):,} users; inferred: {inferred}; no evidence was found for the others")
+    echo(f"{folder} is written: {len(done):,} users; inferred: {inferred}; no evidence was found for the others")
     return code
 
 
@@ -129,16 +129,16 @@ def import_file(
         **settings,
     )
     imported: Imported = run_with_display(work, watcher)
-    say_lines(imported.errors, err=True)
+    echo_lines(imported.errors, err=True)
     if imported.broken > len(imported.errors):
-        say(f"and {imported.broken - len(imported.errors):,} more", err=True)
+        echo(f"and {imported.broken - len(imported.errors):,} more", err=True)
     known = f", {imported.known:,} already present" if imported.known else ""
     skipped = f", {pluralize(imported.broken, 'broken rows')} left out" if imported.broken else ""
-    say(f"{out}: {pluralize(imported.added, 'conversations')} added{known}{skipped}")
-    say_lines(imported.notices, err=True)
+    echo(f"{out}: {pluralize(imported.added, 'conversations')} added{known}{skipped}")
+    echo_lines(imported.notices, err=True)
     if not imported.is_complete:
-        say("stopped; run the same command again to add the rest")
+        echo("stopped; run the same command again to add the rest")
         raise typer.Exit(EXIT_INTERRUPTED)
     if errors := imported.run.check_errors():
-        say_lines(f"failed check: {each}" for each in errors)
+        echo_lines(f"failed check: {each}" for each in errors)
         raise typer.Exit(EXIT_SOME_FAILED)

@@ -38,9 +38,9 @@ from dialoom.text import format_duration, format_safe_json, pluralize, sanitize
 from .console import SafeConsole
 from .errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, get_flag
 from .progress import ProgressDisplay, format_figures, format_pauses, format_slow_calls
-from .terminal import say, say_lines
+from .terminal import echo, echo_lines
 
-Kind = TypeVar("Kind", bound=CallSettings)
+SettingsT = TypeVar("SettingsT", bound=CallSettings)
 
 _REPORT_INTERVAL_SECONDS = 5.0
 """Seconds between two log lines, which is also the minimum interval for reading the ledger."""
@@ -57,8 +57,10 @@ class Watcher:
 
     Args:
         settings: The settings of the work; a control and this listener are added to them.
-        again: Returns the command that continues work that has ended; by default `resume` with the given concurrency.
-        retry: Returns the command that retries failures; by default `again` with --retry-failed, or `retry`.
+        format_resume: Returns the command that continues work that has ended; by default `resume` with the given
+            concurrency.
+        format_retry: Returns the command that retries failures; by default that of `format_resume` with --retry-failed,
+            or `retry`.
         is_kept: Whether the file of the work is kept, so that the work can be continued.
         log_format: The format of lines on standard error: `text` or `json`.
 
@@ -70,8 +72,8 @@ class Watcher:
         self,
         settings: CallSettings,
         *,
-        again: Callable[[Ended], str] | None = None,
-        retry: Callable[[Ended], str] | None = None,
+        format_resume: Callable[[Ended], str] | None = None,
+        format_retry: Callable[[Ended], str] | None = None,
         is_kept: bool = True,
         log_format: str | None = None,
     ) -> None:
@@ -79,9 +81,9 @@ class Watcher:
         settings["control"], settings["on_event"] = self.control, self
         count = settings.get("concurrency", DEFAULT_CONCURRENCY)
         concurrency_flag = "" if count == DEFAULT_CONCURRENCY else f" {get_flag('concurrency')} {count}"
-        self._format_again = again or (lambda ended: f"dialoom resume {ended.path}{concurrency_flag}")
-        self._format_retry = retry or (
-            lambda ended: f"{again(ended)} --retry-failed" if again else f"dialoom retry {ended.path}"
+        self._format_resume = format_resume or (lambda ended: f"dialoom resume {ended.path}{concurrency_flag}")
+        self._format_retry = format_retry or (
+            lambda ended: f"{format_resume(ended)} --retry-failed" if format_resume else f"dialoom retry {ended.path}"
         )
         self._is_kept = is_kept
         self._is_json = log_format == "json"
@@ -103,7 +105,7 @@ class Watcher:
         """Show an event."""
         match event:
             case Notice(text):
-                say(text)
+                echo(text)
             case Planned():
                 self._report_plan(event)
             case Retrying():
@@ -171,7 +173,9 @@ class Watcher:
             if offline := [
                 role for role in event.config.speaking_models if any(cast[role].model == model for cast in casts)
             ]:
-                say(f"{', '.join(offline)}: played by {model}, a scripted stand-in; --model [ROLE=]MODEL names another")
+                echo(
+                    f"{', '.join(offline)}: played by {model}, a scripted stand-in; --model [ROLE=]MODEL names another"
+                )
         trials, users = event.config.trials, len(casts)
         factors = [f"{users} user models"] * (users > 1) + [f"{trials} trials each"] * (trials > 1)
         each = (
@@ -179,7 +183,7 @@ class Watcher:
             if factors
             else ""
         )
-        say(f"planned {pluralize(event.scenarios, event.config.units)}{each} in {event.path}")
+        echo(f"planned {pluralize(event.scenarios, event.config.units)}{each} in {event.path}")
 
     def _begin(self, event: Started) -> None:
         self._action = event.action if event.judging is None else f"{event.action} as {event.judging!r}"
@@ -201,36 +205,36 @@ class Watcher:
         for (_, error), times in self._failures.items():  # each was printed once
             if times > 1 and not self._is_json:
                 shown = error if len(error) <= _MAX_ERROR_CHARACTERS else error[:_MAX_ERROR_CHARACTERS] + "..."
-                say(f"the same error {pluralize(times - 1, 'more times')}: {shown}")
+                echo(f"the same error {pluralize(times - 1, 'more times')}: {shown}")
         self._failures.clear()
-        say(
+        echo(
             f"{event.done:,} done, {event.failed:,} failed in {time.monotonic() - self._started:,.1f} s "
             f"({status.done:,} of {status.total:,} {units} of the run are done)"
         )
-        say_lines(f"failed check: {each}" for each in errors)
+        echo_lines(f"failed check: {each}" for each in errors)
         if unparsed:
             retry = f"; for new replies: dialoom retry {event.path} --unparsed --judging {self._judging!r}"
-            say(f"unparsed judgements, which have no score: {unparsed:,}{retry if self._is_kept else ''}")
-        command = self._format_again(event)
+            echo(f"unparsed judgements, which have no score: {unparsed:,}{retry if self._is_kept else ''}")
+        command = self._format_resume(event)
         if self._worker_usage is not None:
-            say(_format_busy(self._worker_usage))
+            echo(_format_busy(self._worker_usage))
             self._worker_usage = None
         if event.stopped is not None:
-            say(f"stopped: {_format_reason(event.stopped)}")
+            echo(f"stopped: {_format_reason(event.stopped)}")
         if not self._is_kept:
             if event.failed or not event.is_complete:
-                say("without -o RUN nothing is saved; with it, the same command continues the work")
+                echo("without -o RUN nothing is saved; with it, the same command continues the work")
         elif event.stopped is not None:
             continuation = _format_continuation(event.stopped, command, self._format_retry(event))
-            say(f"recorded replies are kept. Continue with: {continuation}")
+            echo(f"recorded replies are kept. Continue with: {continuation}")
         elif not event.is_complete:
-            say(f"stopped early; nothing is lost. Continue with: {command}")
+            echo(f"stopped early; nothing is lost. Continue with: {command}")
         elif event.failed:
-            say(f"retry what failed with: {self._format_retry(event)}")
+            echo(f"retry what failed with: {self._format_retry(event)}")
         elif event.judging is None and status.failed:
-            say(f"{pluralize(status.failed, 'scenarios')} failed earlier; retry with: dialoom retry {event.path}")
+            echo(f"{pluralize(status.failed, 'scenarios')} failed earlier; retry with: dialoom retry {event.path}")
         if event.is_complete and event.stopped is None and event.judging is None and status.pending:
-            say(
+            echo(
                 f"{pluralize(status.pending, 'scenarios')} still pending; play the rest with: "
                 f"dialoom resume {event.path}"
             )
@@ -326,16 +330,18 @@ class Watcher:
         ]
 
 
-def prepare_watcher(kind: type[Kind], given: Mapping[str, Any], **options: Any) -> tuple[Kind, Watcher]:
+def prepare_watcher(
+    settings_type: type[SettingsT], command: Mapping[str, Any], **options: Any
+) -> tuple[SettingsT, Watcher]:
     """Return those settings of a command that its operation takes, and a display of the operation, added to them.
 
     Args:
-        kind: The typed dictionary of the operation's settings.
-        given: The command's settings.
+        settings_type: The typed dictionary of the operation's settings.
+        command: The command's settings.
         **options: The other arguments of `Watcher`.
     """
-    settings = select_settings(kind, given)
-    return settings, Watcher(settings, log_format=given["log_format"], **options)
+    settings = select_settings(settings_type, command)
+    return settings, Watcher(settings, log_format=command["log_format"], **options)
 
 
 def _format_reason(stopping: Stopping) -> str:
@@ -367,16 +373,16 @@ def _format_busy(worked: Worked) -> str:
 
 def _report_retry(event: Retrying) -> None:
     if event.failed is not None:
-        say(f"{event.failed:,} failed {'scenarios' if event.judging is None else 'judgings'} are retried")
+        echo(f"{event.failed:,} failed {'scenarios' if event.judging is None else 'judgings'} are retried")
         if event.too_long:
-            say(
+            echo(
                 f"{event.too_long:,} stay failed, because a request exceeded the model's context window; if the "
                 "window is larger now, state it with --context MODEL=N"
             )
     if event.anew is not None:
-        say(f"scenarios to be played again: {event.anew:,}; their judgements are deleted")
+        echo(f"scenarios to be played again: {event.anew:,}; their judgements are deleted")
     if event.unparsed is not None:
-        say(
+        echo(
             f"scenarios with unparsed judgements in {event.judging!r}: {event.unparsed:,}; these judgements are "
             "repeated"
         )

@@ -20,7 +20,7 @@ from dialoom.cli.console import SafeConsole, make_console
 from dialoom.cli.errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, EXIT_USAGE, format_error
 from dialoom.cli.option_flags import build_trust as trust
 from dialoom.cli.setting_flags import CallCommand, RunCommand
-from dialoom.cli.terminal import say, say_json
+from dialoom.cli.terminal import echo, echo_json
 from dialoom.inputs import MAX_YAML_BYTES, read_text
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.roles.gateway.secrets import redact
@@ -41,10 +41,10 @@ _DEFAULT_WIDTH = 120
 """Columns used when standard output is not a terminal."""
 
 
-def step_run(path: Path, scenario: str, branch: str, script: Path | None, is_json: bool, given: CallCommand) -> int:
+def step_run(path: Path, scenario: str, branch: str, script: Path | None, is_json: bool, command: CallCommand) -> int:
     """Step through a scenario of a run; return the exit code."""
     return _step_through(
-        path, scenario, branch, _read_lines(script), script, is_json, select_settings(CallSettings, given)
+        path, scenario, branch, _read_lines(script), script, is_json, select_settings(CallSettings, command)
     )
 
 
@@ -59,14 +59,14 @@ def find_first_scenario(path: Path, where: str, is_trusted: bool) -> str:
         raise RunError(f"where {where!r} matches no scenario of {path}", setting="where")
     if rest := numbers[1:]:
         some = ", ".join(map(str, rest[:10])) + (", ..." if len(rest) > 10 else "")
-        say(f"scenario {numbers[0]} is the first of {len(numbers):,}; the others are {some}", err=True)
+        echo(f"scenario {numbers[0]} is the first of {len(numbers):,}; the others are {some}", err=True)
     return str(numbers[0])
 
 
-def step_recipe(spec: str, script: Path | None, is_json: bool, given: RunCommand) -> int:
+def step_recipe(spec: str, script: Path | None, is_json: bool, command: RunCommand) -> int:
     """Plan a new run and step through its first scenario; return the exit code."""
-    lines, settings = _read_lines(script), select_settings(PlaySettings, given)
-    out = given["out"] or Path("step.db" if is_file_spec(spec) or is_study(spec) else f"step-{spec}.db")
+    lines, settings = _read_lines(script), select_settings(PlaySettings, command)
+    out = command["out"] or Path("step.db" if is_file_spec(spec) or is_study(spec) else f"step-{spec}.db")
     if out.exists():
         raise RunError(f"{out} exists; continue it with 'dialoom step {out} 1', or give another file with -o")
     settings["on_event"] = _print_notice
@@ -97,13 +97,13 @@ def replay_case(
         not result.departures and all(each.is_met for each in requirement_results) if requirements else result.is_same
     )
     if is_json:
-        say_json(_replay_as_json(result, is_passed) | {"requirements": [str(each) for each in requirement_results]})
+        echo_json(_replay_as_json(result, is_passed) | {"requirements": [str(each) for each in requirement_results]})
     else:
         _print_replay(path, result, requirements)
         for each in requirement_results:
-            say(str(each))
+            echo(str(each))
         if requirements and not requirement_results:
-            say("NOT MET: the conversation did not reach its end")
+            echo("NOT MET: the conversation did not reach its end")
     return EXIT_DONE if is_passed else EXIT_SOME_FAILED
 
 
@@ -126,21 +126,21 @@ def _replay_as_json(result: ReplayResult, is_passed: bool) -> dict[str, Any]:
 def _print_replay(path: Path, result: ReplayResult, requirements: list[str]) -> None:
     """Print what was replayed, the differences, and what has changed since the case was saved."""
     for line in [*result.lines, *result.scores, *result.departures]:
-        say(line)
+        echo(line)
     for line in result.changed:
-        say(f"changed since the case was saved: {line}")
+        echo(f"changed since the case was saved: {line}")
     if result.live:
         replies = ", ".join(f"{role} {count}" for role, count in result.live.items())
         to_changed = f", {result.kept} of them to changed requests" if result.kept else ""
-        say(f"{path}: new replies: {replies}; recorded replies: {result.calls}{to_changed}")
+        echo(f"{path}: new replies: {replies}; recorded replies: {result.calls}{to_changed}")
         if not requirements:
-            what = "judgements" if result.scores or (result.outcome and result.outcome.judgements) else "words"
-            say(f"{path}: {f'the same {what}' if result.is_same else 'NOT as recorded'}")
+            compared = "judgements" if result.scores or (result.outcome and result.outcome.judgements) else "words"
+            echo(f"{path}: {f'the same {compared}' if result.is_same else 'NOT as recorded'}")
         return
     path_text = "not the same path" if result.departures else "the same path"
     judge = ", and --live judge for new scores" if "judge" in result.bindings.by_role else ""
     counted = f"{result.steps} steps with {result.calls} recorded replies"
-    say(f"{path}: {path_text}, {counted}; no role replied again (--live ROLE{judge})")
+    echo(f"{path}: {path_text}, {counted}; no role replied again (--live ROLE{judge})")
 
 
 def _read_lines(script: Path | None) -> Iterable[str] | None:
@@ -179,8 +179,8 @@ def _step_through(
             )
             if lines is not None:
                 return play_script(runner, interpreter, lines, printer, str(script or "standard input"))
-            say(f"{stepper.scenario} in {path}: {_describe_state(path, stepper.scenario)}")
-            say("'help' lists the commands")
+            echo(f"{stepper.scenario} in {path}: {_describe_state(path, stepper.scenario)}")
+            echo("'help' lists the commands")
             printer.answer(runner.run(interpreter.show_stop(runner.run(stepper.here()))))
             return run_interactively(runner, interpreter, printer)
         finally:
@@ -191,9 +191,9 @@ def _print_notice(event: Event) -> None:
     """Print messages from planning and from nodes on standard error, separately from answers."""
     match event:
         case Notice(text) | NodeMessage(_, text):
-            say(text, err=True)
+            echo(text, err=True)
         case Planned(path, _, scenarios):
-            say(f"planned {pluralize(scenarios, 'scenarios')} in {path}", err=True)
+            echo(f"planned {pluralize(scenarios, 'scenarios')} in {path}", err=True)
 
 
 def _describe_state(path: Path, scenario: str) -> str:
@@ -220,7 +220,7 @@ class Printer:
     def answer(self, answer: Answer, line: str = "") -> None:
         """Print the answer to a line."""
         if self._is_json:
-            say_json({"line": line, "ok": True, **answer.data} if line else answer.data)
+            echo_json({"line": line, "ok": True, **answer.data} if line else answer.data)
         else:
             self._show(answer)
 
@@ -238,7 +238,7 @@ class Printer:
         """Print an error in one line."""
         text = " ".join(text.split())
         if self._is_json:
-            say_json({"line": line, "ok": False, "error": text})
+            echo_json({"line": line, "ok": False, "error": text})
         else:
             sys.stdout.flush()
             SafeConsole(stderr=True, soft_wrap=True).print(f"{place}{text}", style="red")
@@ -250,7 +250,7 @@ class Printer:
             return
         with self._console.capture() as captured:  # rich pads the last column of a table with spaces
             self._console.print(shown)
-        say("\n".join(line.rstrip() for line in captured.get().splitlines()))
+        echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def play_script(
@@ -283,10 +283,10 @@ def run_interactively(runner: asyncio.Runner, interpreter: CommandInterpreter, p
         try:
             line = input(f"{interpreter.stepper.branch}> ")
         except EOFError:
-            say()
+            echo()
             return EXIT_DONE
         except KeyboardInterrupt:
-            say("\n'quit' leaves")
+            echo("\n'quit' leaves")
             continue
         try:
             if (answer := runner.run(interpreter.execute(line))) is not None:
@@ -295,7 +295,7 @@ def run_interactively(runner: asyncio.Runner, interpreter: CommandInterpreter, p
             return EXIT_DONE
         except KeyboardInterrupt:
             here = runner.run(interpreter.stepper.here())
-            say()
+            echo()
             printer.error(f"interrupted at {here.branch} {here.number}; recorded replies are kept", line)
         except Exception as error:
             printer.error(_format_error_message(error), line)
@@ -316,7 +316,7 @@ def _format_error_message(error: Exception) -> str:
     """
     if isinstance(error, _INPUT_ERRORS) or fault_of(error) is not Fault.BUG:
         return format_error(error)
-    say(redact("".join(traceback.format_exception(error, limit=-_MAX_FRAMES))), err=True, nl=False)
+    echo(redact("".join(traceback.format_exception(error, limit=-_MAX_FRAMES))), err=True, nl=False)
     return redact(f"unexpected {type(error).__name__}: {error}")
 
 

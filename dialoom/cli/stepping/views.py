@@ -59,24 +59,24 @@ class ClippedContent:
     Attributes:
         shown: The content.
         lines: The number of lines shown.
-        whole: A hint on how to see the rest.
+        hint: A hint on how to see the rest.
     """
 
     shown: RenderableType
     lines: int
-    whole: str
+    hint: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the first lines, and the number of further lines."""
         rendered = console.render_lines(self.shown, options, pad=False)
-        left = len(rendered) - self.lines
-        if left < 2:  # a line about the omission would take as much room
+        omitted = len(rendered) - self.lines
+        if omitted < 2:  # a line about the omission would take as much room
             yield self.shown
             return
         for line in rendered[: self.lines]:
             yield from line
             yield Segment.line()
-        yield Text(f"... {left} more lines: {self.whole}", style="dim")
+        yield Text(f"... {omitted} more lines: {self.hint}", style="dim")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -324,8 +324,10 @@ def _format_changes(changes: Sequence[Change], is_full: bool) -> list[Renderable
     if is_full:
         return [Text(format_change(each, None), style=_select_style(each)) for each in changes]
     shown: list[RenderableType] = [_format_change(each) for each in changes[:_MAX_CHANGES]]
-    if left := len(changes) - len(shown):
-        shown.append(Text(f"... {left} more {'change' if left == 1 else 'changes'}: 'full' shows all", style="dim"))
+    if omitted := len(changes) - len(shown):
+        shown.append(
+            Text(f"... {omitted} more {'change' if omitted == 1 else 'changes'}: 'full' shows all", style="dim")
+        )
     return shown
 
 
