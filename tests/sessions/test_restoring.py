@@ -28,7 +28,7 @@ import dialoom
 from dialoom.roles import BindingError
 from dialoom.roles.gateway.stateful import BoundedDict
 from tests.processes import CommandProcess
-from tests.server import Answer, completion, serving
+from tests.server import Answer, busy, completion, serving
 
 STUDY = """
 name = "memory"
@@ -235,6 +235,17 @@ async def test_server_of_a_model_learns_the_session_as_configured(tmp_path: Path
                 ("2", "1") if form == "metadata" else (None, None)
             )
             assert ("x-dialoom-conversation" in server.headers[1]) == (form == "headers")
+
+
+async def test_server_that_refuses_a_message_as_overloaded_is_sent_it_again(tmp_path: Path) -> None:
+    """The conversation is not started again, because the server did not take the message into its state."""
+    with serving(lambda _body, number: busy(retry_after="0") if number == 2 else completion("Yes.")) as server:
+        model = dialoom.Model("openai/agent", api_base=server.url, session="user", stateful=True)
+        run = await dialoom.asimulate(
+            [{"name": "Ann"}], assistant=model, path=tmp_path / "run.db", max_turns=2, ends=[]
+        )
+    assert [episode.state for episode in run.episodes()] == ["done"]
+    assert server.requests[2] == server.requests[1] and len(server.requests) == 3
 
 
 def test_ids_of_sessions_are_in_no_key_and_no_export(tmp_path: Path) -> None:
