@@ -319,13 +319,11 @@ class Episode:
             facet: The facet whose values are the units, such as the person; `None` if all scenarios are independent.
 
         Returns:
-            The facet's value if a facet is given, otherwise the scenario if it is played several times, otherwise
+            The facet's value if the episode has one, otherwise the scenario if it is played several times, otherwise
             `None`, because the episode is then a separate unit.
         """
-        if facet is not None:
-            value: Hashable = self.facets.get(facet)
-            return value
-        return self.repeated
+        value: Hashable = None if facet is None else self.facets.get(facet)
+        return self.repeated if value is None else value
 
     def cluster(self, facet: str | None) -> Hashable:
         """Return the unit, and for an episode that is a separate unit, the id of its scenario."""

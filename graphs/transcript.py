@@ -62,7 +62,10 @@ class Transcript(SimulatedTalk):
         ]
 
     def facets(self) -> dict[str, Any]:
-        """Return the short values of the conversation's row, with the user's identity as `person` if it is known."""
+        """Return the short values of the conversation's row, with the user's identity as `person` if it is known.
+
+        An identity may be long, such as a hash; a description counts as one only if it is short.
+        """
         # If the row states no person, its columns are those of the person.
         stated = {} if self.person == self.columns else self.person
         known = {"user_id": self.columns.get("user_id"), **stated}
@@ -71,7 +74,8 @@ class Transcript(SimulatedTalk):
         return {
             name: value
             for name, value in found.items()
-            if isinstance(value, str | int | float) and len(str(value)) <= MAX_FACET_CHARACTERS
+            if isinstance(value, str | int | float)
+            and (len(str(value)) <= MAX_FACET_CHARACTERS or (name == "person" and value != known.get("description")))
         }
 
     def described(self) -> dict[str, Any]:

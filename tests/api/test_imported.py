@@ -152,17 +152,48 @@ def test_trials_and_people_of_an_exported_run_are_units_of_the_imported_one(dial
         {"person": "a nurse"},
         {"person": {"id": None, "name": "Bo"}},
         {"person": {"description": "long " * 30}, "user_id": 9},
+        {"user_id": "5e" * 32},
         {"user_id": ""},
         {"goal": "nothing"},
         {"person": "", "user_id": ""},
         {"person": float("nan")},
+        {"person": "long " * 30},
     ]
     rows = [{**each, "id": f"{place} {again}", "messages": talk} for place, each in enumerate(people) for again in "ab"]
     (tmp_path / "talks.jsonl").write_text("\n".join(map(json.dumps, rows)))
     run = api.import_transcripts(tmp_path / "talks.jsonl", path=tmp_path / "talks.db").run
     units = Counter(each.cluster("person") for each in run.episodes())
-    assert [units.pop(each) for each in (7, "Ann", "a nurse", "Bo", 9)] == [2] * 5
-    assert [*units.values()] == [1] * 8
+    assert [units.pop(each) for each in (7, "Ann", "a nurse", "Bo", 9, "5e" * 32)] == [2] * 6
+    assert [*units.values()] == [1] * 10
+
+
+def test_imported_trials_without_a_person_are_one_unit(tmp_path: Path) -> None:
+    """The scores of each scenario's trials are equal, so the interval is as wide as that of a single trial."""
+    (tmp_path / "words.py").write_text("def words(talk):\n    return len(talk.text('assistant'))\n")
+    (tmp_path / "judges.toml").write_text(
+        '[[judge]]\nmetric = "polite"\nrubric = "Polite."\n\n[[check]]\nmetric = "words"\npython = "words.py:words"\n'
+    )
+    found = []
+    for trials in (1, 4):
+        rows = [
+            {
+                "id": f"talk {number}",
+                "trial": trial,
+                "messages": [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "x" * number}],
+            }
+            for number in range(1, 11)
+            for trial in range(1, trials + 1)
+        ]
+        (tmp_path / f"{trials}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        run = api.import_transcripts(tmp_path / f"{trials}.jsonl", path=tmp_path / f"{trials}.db").run
+        run.judge("offline/placeholder", judges=tmp_path / "judges.toml")
+        table = run.report(tables=["scores"])["scores"]
+        cell = table.rows[0][[*table.columns].index("words")]
+        assert isinstance(cell, Estimate)
+        found.append(cell)
+    once, repeated = found
+    assert (once.n, repeated.n) == (10, 40)
+    assert (repeated.mean, repeated.low, repeated.high) == (once.mean, once.low, once.high)
 
 
 @pytest.mark.parametrize(("recipe", "facet"), [("personalens", "user"), ("aloe-eval", "persona")])
