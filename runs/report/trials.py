@@ -95,7 +95,7 @@ def pass_hat(n: int, successes: int, k: int) -> float:
 
 def pass_at(n: int, successes: int, k: int) -> float:
     """Return the unbiased estimate of the probability that at least one of k trials succeeds (arXiv 2107.03374)."""
-    return 1 - math.comb(n - successes, k) / math.comb(n, k)
+    return (math.comb(n, k) - math.comb(n - successes, k)) / math.comb(n, k)
 
 
 def variance_shares(groups: Sequence[Sequence[float]]) -> tuple[float, float] | None:

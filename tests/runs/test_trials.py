@@ -258,6 +258,11 @@ def test_runs_of_different_settings_are_compared_trial_by_trial(tmp_path: Path) 
 def test_estimators_are_those_of_the_literature() -> None:
     assert [pass_hat(4, 2, k) for k in (1, 2, 3)] == [0.5, pytest.approx(1 / 6), 0.0]
     assert [pass_at(4, 2, k) for k in (1, 2, 3)] == [0.5, pytest.approx(5 / 6), 1.0]
+    trials: dict[tuple[Hashable, str], list[bool]] = {
+        (number % 7, str(number)): [number % place > 0 for place in (2, 3, 5)] for number in range(21)
+    }
+    one, other = (estimate_pass_rate(each, 1, trials) for each in (pass_hat, pass_at))
+    assert one == other, "with one trial both are the same share, so their intervals are equal, too"
     assert variance_shares([[1.0, 1.0], [3.0, 3.0]]) == (1.0, 0.0)
     assert variance_shares([[1.0, 3.0], [1.0, 3.0]]) == (0.0, 1.0)
     assert variance_shares([[2.0, 2.0], [2.0, 2.0]]) is None
