@@ -186,7 +186,7 @@ def test_imported_trials_without_a_person_are_one_unit(tmp_path: Path) -> None:
         ]
         (tmp_path / f"{trials}.jsonl").write_text("\n".join(map(json.dumps, rows)))
         run = api.import_transcripts(tmp_path / f"{trials}.jsonl", path=tmp_path / f"{trials}.db").run
-        run.judge("offline/placeholder", judges=tmp_path / "judges.toml")
+        api.judge(run.path, "offline/placeholder", judges=tmp_path / "judges.toml")
         table = run.report(tables=["scores"])["scores"]
         cell = table.rows[0][[*table.columns].index("words")]
         assert isinstance(cell, Estimate)
