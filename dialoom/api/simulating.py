@@ -119,17 +119,16 @@ async def asimulate(
     dialogue = {"max_turns": max_turns, "opens": opens, "ends": ends, "in_sequence": in_sequence}
     combination = {} if per_person is None else {"per_person": per_person}
     tool_functions: dict[str, Callable[..., Any]] = {get_player_name(each): each for each in tools}
-    given_environment: Any = environment
-    if not (
-        given_environment is None or callable(given_environment) or isinstance(given_environment, str | os.PathLike)
-    ):
+    factory_or_file: Any = environment
+    environment_name = ""
+    if callable(factory_or_file):
+        environment_name = get_player_name(factory_or_file)
+        tool_functions[environment_name] = factory_or_file
+    elif isinstance(factory_or_file, str | os.PathLike):
+        environment_name = os.fspath(factory_or_file)
+    elif factory_or_file is not None:
         form = "a class or function that creates it, or a file"
-        raise RunError(f"environment must be {form}, got {given_environment!r:.60}", setting="environment")
-    if callable(environment):
-        tool_functions[get_player_name(environment)] = environment
-    environment_name = (
-        get_player_name(environment) if callable(environment) else "" if environment is None else os.fspath(environment)
-    )
+        raise RunError(f"environment must be {form}, got {factory_or_file!r:.60}", setting="environment")
     agent = {
         "system": system,
         "environment": environment_name,
@@ -210,7 +209,8 @@ def _build_recipe(
         (f"the judge of {judge.metric}", found) for judge in judges if (found := _split_judge_fields(judge)[1])
     )
     code_hashes = {name: fingerprint(function) for name, function in functions.items()}
-    has_environment_file = tables["assistant"]["environment"] not in ("", *tool_functions)
+    sources = [each.source for each in (people_rows, task_rows) if each is not None]
+    uses_files = any(sources) or tables["assistant"]["environment"] not in ("", *tool_functions)
     values = {
         **tables,
         "name": "simulation",
@@ -219,36 +219,37 @@ def _build_recipe(
         "dialogue": {**tables["dialogue"], "ends": ends},
         "judge": [_split_judge_fields(judge)[0] for judge in judges],
         "check": [{name: getattr(each, name) for name in _CHECK_FIELDS} for each in built_checks],
-        "folder": str(Path.cwd())
-        if any(each and each.source for each in (people_rows, task_rows)) or has_environment_file
-        else "",
+        "folder": str(Path.cwd()) if uses_files else "",
         "content": people_rows.content + ("" if task_rows is None else task_rows.content),
         "given": code_hashes | {name: hash_rows(found) for name, found in judge_texts.items()},
     }
     try:
         study = Study.model_validate(values)
     except ValidationError as error:
-        problem = error.errors()[0]
-        table, *keys = (str(part) for part in problem["loc"])
-        if keys[:1] == ["ends"] and len(keys) > 1:
-            raise RunError(
-                f"ends contains {ends[int(keys[1])]!r:.60}; it can contain {SATISFIED!r}, {GIVES_UP!r}, "
-                '{"keyword": WORD}, {"tool": NAME} and functions',
-                setting="ends",
-            ) from error
-        if table == "role" and (problem["type"] in ("model_type", "missing", "extra_forbidden") or "speaks" in keys):
-            form = '{"name": ROLE, "brief": PROMPT}; "speaks" may be "in turn", {"after": ROLE} or {"keyword": WORD}'
-            raise RunError(
-                f"roles must contain mappings such as {form}, got {tables['role'][int(keys[0])]!r:.80}", setting="roles"
-            ) from error
-        name = keys[0] if keys and table in ("dialogue", "user", "assistant", "tasks") else table
-        if table in ("role", "judge", "check"):
-            name = f"{table}s: {keys[-1]}" if len(keys) > 1 else f"{table}s"
-        requirement = describe_requirement(problem)
-        must = f": {requirement}" if problem["type"] == "value_error" else f" must be {requirement}"
-        raise RunError(f"{name}{must}, got {problem['input']!r:.60}", setting=name.partition(":")[0]) from error
+        raise _build_study_error(error, ends, tables["role"]) from error
     given_tasks = None if task_rows is None else task_rows.rows
     return build_simulation(study, people=people_rows.rows, tasks=given_tasks, judges=judges, functions=functions)
+
+
+def _build_study_error(error: ValidationError, ends: Sequence[Any], roles: Sequence[Any]) -> RunError:
+    """Return the error of an invalid study, with the names of the arguments of `simulate`."""
+    problem = error.errors()[0]
+    table, *keys = (str(part) for part in problem["loc"])
+    if keys[:1] == ["ends"] and len(keys) > 1:
+        return RunError(
+            f"ends contains {ends[int(keys[1])]!r:.60}; it can contain {SATISFIED!r}, {GIVES_UP!r}, "
+            '{"keyword": WORD}, {"tool": NAME} and functions',
+            setting="ends",
+        )
+    if table == "role" and (problem["type"] in ("model_type", "missing", "extra_forbidden") or "speaks" in keys):
+        form = '{"name": ROLE, "brief": PROMPT}; "speaks" may be "in turn", {"after": ROLE} or {"keyword": WORD}'
+        return RunError(f"roles must contain mappings such as {form}, got {roles[int(keys[0])]!r:.80}", setting="roles")
+    name = keys[0] if keys and table in ("dialogue", "user", "assistant", "tasks") else table
+    if table in ("role", "judge", "check"):
+        name = f"{table}s: {keys[-1]}" if len(keys) > 1 else f"{table}s"
+    requirement = describe_requirement(problem)
+    must = f": {requirement}" if problem["type"] == "value_error" else f" must be {requirement}"
+    return RunError(f"{name}{must}, got {problem['input']!r:.60}", setting=name.partition(":")[0])
 
 
 _CHECK_FIELDS = [each.name for each in fields(Check) if each.name != "function"]

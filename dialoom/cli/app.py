@@ -79,7 +79,7 @@ def _add_command(app: typer.Typer, command: Callable[..., None], is_requested: b
     elif command in _CALL_COMMANDS:
         from .setting_flags import with_settings
 
-        excluded = _SETTINGS_NOT_OF_DOCTOR if command is doctor else ()
+        excluded = _DOCTOR_EXCLUDED_SETTINGS if command is doctor else ()
         app.command(name, epilog=epilog, cls=PanelCommand)(with_settings(command, without=excluded))
     else:
         app.command(name, epilog=epilog)(command)
@@ -314,14 +314,14 @@ def judge(
     With --try FILE nothing is played or changed: the judge scores labelled conversations, and its health and its
     agreement with the labels are printed.
     """
-    from .playing import judge_run, try_judge_on
+    from .playing import judge_run, run_judge_trial
 
     arguments = {"judges": judges, "repeat": repeat, "retry_failed": retry_failed}
     if tried is not None:
         unsupported = {"RUN": run, "--name": name, "--sample": sample, "--where": where}
         if given_options := [*filter(unsupported.get, unsupported)]:
             raise typer.BadParameter(f"--try cannot be combined with {', '.join(given_options)}")
-        raise typer.Exit(try_judge_on(tried, settings, labels=labels, path=out, **arguments))
+        raise typer.Exit(run_judge_trial(tried, settings, labels=labels, path=out, **arguments))
     if run is None or labels is not None or out is not None:
         raise typer.BadParameter("give RUN, or --try FILE (--labels and -o need --try)")
     raise typer.Exit(judge_run(run, settings, name=name, sample=sample, where=where, **arguments))
@@ -540,7 +540,7 @@ def require(
 
 _CALL_COMMANDS = (resume, retry, judge, review, scorecard, doctor)
 """The commands that make calls, except those in `_REGISTER_FUNCTIONS`."""
-_SETTINGS_NOT_OF_DOCTOR = (
+_DOCTOR_EXCLUDED_SETTINGS = (
     "models",
     "prices",
     "rpm",

@@ -40,7 +40,7 @@ _PYTHON_VERSIONS = ">=3.11"
 _KEY_PATTERN = re.compile(r"(_API_KEY|^AWS_ACCESS_KEY_ID)$")
 _USER_CODE_PREFIXES = ("python:", "graph:")
 _EMBED_PREFIX = "embed:"
-PURPOSES: Mapping[str, tuple[str, ...]] = {
+EXTRAS_BY_PURPOSE: Mapping[str, tuple[str, ...]] = {
     "data": ("datasets", "frames", "parquet"),
     "reports and scores": ("agree", "describe", "plots", "st"),
     "viewing runs": ("notebook", "otel", "studio"),
@@ -201,7 +201,7 @@ def _check_packages() -> list[Check]:
     return [
         Check("package", "dialoom", State.OK, __version__),
         *(_check_package(each) for each in needed),
-        *(_check_extra(name, extras[name]) for names in PURPOSES.values() for name in names if name in extras),
+        *(_check_extra(name, extras[name]) for names in EXTRAS_BY_PURPOSE.values() for name in names if name in extras),
     ]
 
 

@@ -40,7 +40,7 @@ def doctor(
     **settings: Unpack[DoctorCommand],
 ) -> None:
     """Check Python, packages, keys and models before a run; exit with 1 if a check fails."""
-    from dialoom.cli.doctor import PURPOSES, State, run_checks
+    from dialoom.cli.doctor import EXTRAS_BY_PURPOSE, State, run_checks
     from dialoom.settings import PlayerSettings, select_settings
 
     checks = run_checks(
@@ -54,7 +54,7 @@ def doctor(
         _print_checks([check for check in checks if check.about != "extra" or check.name not in missing])
         echo("all required checks passed" if is_ok else "some checks failed: see 'failed' above")
         missing_by_purpose = {
-            purpose: [name for name in names if name in missing] for purpose, names in PURPOSES.items()
+            purpose: [name for name in names if name in missing] for purpose, names in EXTRAS_BY_PURPOSE.items()
         }
         if missing:
             echo("optional, not installed; some commands need them (pip install 'dialoom[NAME]'):")

@@ -130,7 +130,7 @@ def judge_run(path: Path, command: JudgeCommand, **arguments: Any) -> int:
     return code
 
 
-def try_judge_on(source: Path, command: JudgeCommand, **arguments: Any) -> int:
+def run_judge_trial(source: Path, command: JudgeCommand, **arguments: Any) -> int:
     """Carry out `dialoom judge --try`; return the exit code.
 
     Args:

@@ -49,7 +49,7 @@ _MAX_ERROR_CHARACTERS = 100
 """Maximum length of an error message when it is repeated after being printed in full."""
 
 _DRAINING = "interrupted: the current steps are being finished; a second Ctrl-C cancels the calls in flight"
-_GIVING_UP = "interrupted: stopping before the work begins"
+_STOPPING_EARLY = "interrupted: stopping before the work begins"
 
 
 class Watcher:
@@ -150,7 +150,7 @@ class Watcher:
         is_first = not self.control.is_draining
         self.control.interrupt()  # before printing, which fails if standard error is closed
         if is_first:
-            self._log.warning(_DRAINING if self._action else _GIVING_UP)
+            self._log.warning(_DRAINING if self._action else _STOPPING_EARLY)
 
     def exit_code(self) -> int:
         """Return the exit code of the command."""
@@ -248,12 +248,12 @@ class Watcher:
 
     def _update(self) -> None:
         finished, now = self._done + self._failed, time.monotonic()
-        due = now - self._shown >= _REPORT_INTERVAL_SECONDS
-        if due:
+        is_due = now - self._shown >= _REPORT_INTERVAL_SECONDS
+        if is_due:
             self._shown = now
         if self._bar is not None:
-            self._bar.show(finished, self._figures() if due or finished == 1 else None)
-        elif due:
+            self._bar.show(finished, self._figures() if is_due or finished == 1 else None)
+        elif is_due:
             self._log_progress(finished)
 
     def _log_progress(self, finished: int) -> None:
@@ -364,8 +364,8 @@ def _format_continuation(stopping: Stopping, again: str, retry: str) -> str:
             return f"{again} {get_flag(stopping.setting or '')} MORE"
 
 
-def _format_busy(worked: Worked) -> str:
-    shares = [f"{busy / worked.seconds:.0%}" if worked.seconds else "0%" for busy in sorted(worked.busy)]
+def _format_busy(usage: Worked) -> str:
+    shares = [f"{busy / usage.seconds:.0%}" if usage.seconds else "0%" for busy in sorted(usage.busy)]
     if len(shares) == 1:
         return f"1 worker, busy {shares[0]} of the time"
     return f"{len(shares):,} workers, busy {shares[0]} to {shares[-1]} of the time"

@@ -181,7 +181,7 @@ def _step_through(
                 return play_script(runner, interpreter, lines, printer, str(script or "standard input"))
             echo(f"{stepper.scenario} in {path}: {_describe_state(path, stepper.scenario)}")
             echo("'help' lists the commands")
-            printer.answer(runner.run(interpreter.show_stop(runner.run(stepper.here()))))
+            printer.print_answer(runner.run(interpreter.show_stop(runner.run(stepper.here()))))
             return run_interactively(runner, interpreter, printer)
         finally:
             runner.run(opened.aclose())
@@ -217,7 +217,7 @@ class Printer:
         self._is_json = is_json
         self._console = make_console(_DEFAULT_WIDTH)
 
-    def answer(self, answer: Answer, line: str = "") -> None:
+    def print_answer(self, answer: Answer, line: str = "") -> None:
         """Print the answer to a line."""
         if self._is_json:
             echo_json({"line": line, "ok": True, **answer.data} if line else answer.data)
@@ -234,7 +234,7 @@ class Printer:
         if not self._is_json and line:
             self._console.print(Text(f"{branch}> {line}", style="bold blue"))
 
-    def error(self, text: str, line: str, place: str = "") -> None:
+    def print_error(self, text: str, line: str, place: str = "") -> None:
         """Print an error in one line."""
         text = " ".join(text.split())
         if self._is_json:
@@ -266,13 +266,13 @@ def play_script(
         except Quit:
             return EXIT_DONE
         except KeyboardInterrupt:
-            printer.error("interrupted; recorded replies are kept", words, place)
+            printer.print_error("interrupted; recorded replies are kept", words, place)
             return EXIT_STOPPED
         except Exception as error:
-            printer.error(_format_error_message(error), words, place)
+            printer.print_error(_format_error_message(error), words, place)
             return _get_exit_code(error)
         if answer is not None:
-            printer.answer(answer, words)
+            printer.print_answer(answer, words)
     return EXIT_DONE
 
 
@@ -290,15 +290,15 @@ def run_interactively(runner: asyncio.Runner, interpreter: CommandInterpreter, p
             continue
         try:
             if (answer := runner.run(interpreter.execute(line))) is not None:
-                printer.answer(answer, line.strip())
+                printer.print_answer(answer, line.strip())
         except Quit:
             return EXIT_DONE
         except KeyboardInterrupt:
             here = runner.run(interpreter.stepper.here())
             echo()
-            printer.error(f"interrupted at {here.branch} {here.number}; recorded replies are kept", line)
+            printer.print_error(f"interrupted at {here.branch} {here.number}; recorded replies are kept", line)
         except Exception as error:
-            printer.error(_format_error_message(error), line)
+            printer.print_error(_format_error_message(error), line)
 
 
 def _get_exit_code(error: Exception) -> int:
