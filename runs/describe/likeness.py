@@ -64,6 +64,13 @@ _MEASURED = (
 )
 
 
+_OMITTED = (
+    "Not in the mean distance: {measures}. A measure has no distance if all real dialogues have the same value, because "
+    "there is then no standard deviation, or if a set has fewer than two values. It is also left out of the mean if so "
+    "few dialogues have a value that some resamples have none."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Measure:
     """A measure of a dialogue's user.
@@ -127,6 +134,7 @@ def likeness(simulated: Dataset, real: Dataset) -> tuple[Table, Chart]:
     table = Table("likeness", f"Distance of the simulated users from those of {real.name}", columns)
     table.notes = [_DISTANCE, _MEASURED]
     found: list[tuple[Estimate, float, NDArray[np.float64]]] = []
+    averaged = set[str]()
     for place, name in enumerate(MEASURES):
         of_simulated, of_real = (_known(one[:, place]) for one in sets)
         if len(of_simulated) < 2 or len(of_real) < 2 or np.std(of_real) < 1e-12:
@@ -143,12 +151,15 @@ def likeness(simulated: Dataset, real: Dataset) -> tuple[Table, Chart]:
         table.rows.append([name, _mean(of_simulated), _mean(of_real), estimate, chance])
         if len(resampled) == _RESAMPLES:
             found.append((estimate, chance, resampled))
+            averaged.add(name)
     if found:
         count = min(each.n for each, _, _ in found)
         whole = sum(each.mean for each, _, _ in found) / len(found)
         together = np.mean([each for _, _, each in found], axis=0)
         overall = _estimate(count, whole, together, count >= MIN_UNITS)
         table.rows.append(["all: mean distance", None, None, overall, sum(each for _, each, _ in found) / len(found)])
+    if omitted := [name for name in MEASURES if name not in averaged]:
+        table.notes.append(_OMITTED.format(measures="; ".join(omitted)))
     return table, _chart(table)
 
 

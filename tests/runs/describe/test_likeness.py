@@ -188,6 +188,20 @@ def test_dialogues_in_other_languages_do_not_count_in_mixed_sets(tmp_path: Path)
         assert found[measure] == alone[measure] and found[measure][0] is not None
 
 
+def test_measures_left_out_of_the_mean_are_named(tmp_path: Path) -> None:
+    """No real user is polite, so politeness has no standard deviation, however polite the simulated users are."""
+    polite = written(tmp_path / "polite.jsonl", mixed(PLANTED["polite"][1]), 1)
+    table = dialoom.describe(polite, like=written(tmp_path / "plain.jsonl", plain, 2))["likeness"]
+    (note,) = (each for each in table.notes if each.startswith("Not in the mean distance: "))
+    omitted = note.removeprefix("Not in the mean distance: ").partition(". ")[0].split("; ")
+    assert "politeness, % of turns" in omitted and "words per turn" not in omitted
+    distances = {str(row[0]): row[3] for row in table.rows}
+    assert {name for name, distance in distances.items() if distance is None} == {*omitted}
+    means = {name: each.mean for name, each in distances.items() if isinstance(each, Estimate)}
+    overall = means.pop("all: mean distance")
+    assert overall == pytest.approx(sum(means.values()) / len(means))
+
+
 def test_likeness_on_the_command_line(dialoom: Command, tmp_path: Path) -> None:
     real = written(tmp_path / "real.jsonl", plain, 1)
     dialoom("run", "personalens", "--users", "1", "--limit", "6", "--no-judge", "-o", "r.db")
