@@ -65,9 +65,9 @@ _MEASURED = (
 
 
 _OMITTED = (
-    "Not in the mean distance: {measures}. A measure has no distance if all real dialogues have the same value, because "
-    "there is then no standard deviation, or if a set has fewer than two values. It is also left out of the mean if so "
-    "few dialogues have a value that some resamples have none."
+    "Not in the mean distance: {measures}. A measure has no distance if all real dialogues have the same value (there "
+    "is then no standard deviation), or if a set has fewer than two values. It is also left out of the mean if so few "
+    "dialogues have a value that some resamples have none."
 )
 
 
