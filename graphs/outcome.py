@@ -52,21 +52,21 @@ class DialogueFault(Record):
     """A fault in a conversation.
 
     Attributes:
-        who: The role at fault, such as `user` or `assistant`.
+        role: The role at fault, such as `user` or `assistant`.
         kind: One of `FAULT_KINDS`, of the recipe's own kinds, or of a reviewer's kinds.
         message: The index of the message in the outcome, from 0; `None` for the whole conversation, or for a line
             outside its messages.
         where: A location defined by the recipe, such as the path of a tree; otherwise empty.
-        words: An excerpt that shows the fault.
-        sureness: The confidence, above 0 and at most 1.
+        excerpt: Words that shows the fault.
+        confidence: The confidence, above 0 and at most 1.
     """
 
-    who: str
+    role: str
     kind: str
     message: int | None = None
     where: str = ""
-    words: str = ""
-    sureness: float = Field(default=1.0, gt=0, le=1)
+    excerpt: str = ""
+    confidence: float = Field(default=1.0, gt=0, le=1)
 
 
 def count_dialogue_faults(faults: Iterable[DialogueFault]) -> int:

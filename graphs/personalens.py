@@ -515,7 +515,7 @@ class PersonaLens(DialogueRecipe, WithExports):
     def noticed(self, scenario: PersonaLensScenario, outcome: Outcome) -> list[DialogueFault]:
         """Return a fault for an end marker that was removed from the opening."""
         marker, stripped = self.turns.end_marker, outcome.counts.get("stripped_markers")
-        return [DialogueFault(who="user", kind="end_marker", message=0, words=marker)] if stripped else []
+        return [DialogueFault(role="user", kind="end_marker", message=0, excerpt=marker)] if stripped else []
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """Return tables with the data of the paper's tables 3, 4, 12 and 13 and figures 4 and 5."""

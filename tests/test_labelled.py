@@ -43,7 +43,7 @@ def found(dialogue: Dialogue) -> set[tuple[str, str]]:
     faults = (
         fault for talk in talks(dialogue) for rule in RULES for fault in rule(replace(talk, prompts=all_prompts()))
     )
-    return {(fault.who, fault.kind) for fault in faults if fault.kind in KINDS}
+    return {(fault.role, fault.kind) for fault in faults if fault.kind in KINDS}
 
 
 def talks(dialogue: Dialogue) -> Iterator[Talk]:

@@ -195,7 +195,7 @@ _FIXED_COLUMNS = {
     "episodes": ("number", "id", "state", "ended_by", "error", "branch", "lines", "offline", "faults"),
     "lines": ("number", "id", "line", "role", "content"),
     "judgements": ("number", "id", "metric", "target", "turn", "score", "status", "explanation", "offline"),
-    "faults": ("number", "id", "who", "kind", "message", "where", "words", "sureness"),
+    "faults": ("number", "id", "role", "kind", "message", "where", "excerpt", "confidence"),
     "calls": ("number", "node", "step", "role", "model", "reply", "faults"),
     "calibrated": ("metric", "target", "by_turn", "labels", "judge", "mean", "low", "high", "n"),
 }

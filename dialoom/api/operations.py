@@ -152,6 +152,8 @@ class Run(RunReader):
         repeat: int = 1,
         sample: int | None = None,
         where: str | None = None,
+        judges: PathLike | None = None,
+        retry_failed: bool = False,
         **calls: Unpack[CallSettings],
     ) -> Run:
         """Judge the run once more; see `dialoom.judge`."""
@@ -163,6 +165,8 @@ class Run(RunReader):
             repeat=repeat,
             sample=sample,
             where=where,
+            judges=judges,
+            retry_failed=retry_failed,
             recipe=self._given_recipe,
             **self._add_trust(calls),
         )

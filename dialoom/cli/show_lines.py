@@ -36,9 +36,9 @@ def format_fault(fault: DialogueFault, has_place: bool = False) -> Text:
     """Return a fault as a line: role, kind, certainty, and the text that is evidence of it."""
     message = "" if fault.message is None else f"message {fault.message + 1}"
     place = ", ".join(filter(None, (message, fault.where and f"at {fault.where}")))
-    about = f" of the {fault.who}" + (f" ({place})" if place and has_place else "")
-    confidence = "" if fault.sureness == 1 else f", {fault.sureness:.0%} sure"
-    words = f": {' '.join(fault.words.split())}" if fault.words else ""
+    about = f" of the {fault.role}" + (f" ({place})" if place and has_place else "")
+    confidence = "" if fault.confidence == 1 else f", {fault.confidence:.0%} sure"
+    words = f": {' '.join(fault.excerpt.split())}" if fault.excerpt else ""
     return Text.assemble(("  fault", "red"), about, f"{confidence}: ", (fault.kind, "bold"), (words, "dim"))
 
 

@@ -69,13 +69,13 @@ class Gate:
     def find_line_faults(self, scenario: Any, history: Sequence[Line], line: Line) -> list[DialogueFault]:
         """Return the faults of a line before it is added to the conversation."""
         talk = Talk.of([*history, line], self._recipe.facts(scenario))
-        return [each for each in self._find_faults(replace(talk, since=len(talk.lines) - 1)) if each.who == line.role]
+        return [each for each in self._find_faults(replace(talk, since=len(talk.lines) - 1)) if each.role == line.role]
 
     def _find_faults(self, talk: Talk) -> Iterator[DialogueFault]:
         talk_with_prompts = replace(talk, prompts=self._prompt_words)
         for rule in RULES if talk.is_spoken else TEXT_RULES:
             for fault in rule(talk_with_prompts):
-                yield fault.model_copy(update={"who": talk.author or fault.who})
+                yield fault.model_copy(update={"role": talk.author or fault.role})
 
 
 def _sort_key(fault: DialogueFault) -> tuple[bool, int, str]:

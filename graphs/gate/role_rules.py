@@ -291,7 +291,7 @@ def find_copied_forms(judgements: Iterable[Judgement], prompts: PromptWords) -> 
     for each in judgements:
         if _is_copied_form(normalize_words(each.explanation[:400]), prompts.forms):
             about = f"{each.metric} ({each.target})" + ("" if each.turn is None else f" of turn {each.turn}")
-            yield DialogueFault(who="judge", kind="copied_form", words=f"{about}: {each.explanation:.80}")
+            yield DialogueFault(role="judge", kind="copied_form", excerpt=f"{about}: {each.explanation:.80}")
 
 
 def _is_copied_form(explanation: str, forms: Iterable[str]) -> bool:

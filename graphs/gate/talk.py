@@ -479,12 +479,12 @@ class GateLine:
     def fault(self, kind: str, words: str, confidence: float = 1.0) -> DialogueFault:
         """Return a fault of the speaker in this line."""
         return DialogueFault(
-            who=self.role,
+            role=self.role,
             kind=kind,
             message=self.message,
             where=self.where,
-            words=words[:_MAX_EXCERPT_CHARACTERS],
-            sureness=confidence,
+            excerpt=words[:_MAX_EXCERPT_CHARACTERS],
+            confidence=confidence,
         )
 
 

@@ -95,7 +95,7 @@ class DialogueCount:
             self.looked_through += 1
             self.gate_languages.update(dialogue.languages)
             self.faulty += bool(dialogue.faults)
-            self.faults.update({(fault.who, fault.kind) for fault in dialogue.faults})
+            self.faults.update({(fault.role, fault.kind) for fault in dialogue.faults})
 
 
 def describe_dialogues(

@@ -277,7 +277,7 @@ def find_faulty_calls(run: RunFile, position: int, calls: Iterable[Call], outcom
     by_call = _match_lines([each[-1] for each in attempts], list(_iter_spoken_lines(recipe, scenario, outcome)), recipe)
     for fault in outcome.faults:
         for row, (spoken, _) in by_call.items():
-            if (fault.who, fault.message, fault.where) == (spoken.role, spoken.message, spoken.where):
+            if (fault.role, fault.message, fault.where) == (spoken.role, spoken.message, spoken.where):
                 found.faults.setdefault(row, []).append(fault)
     for row, place in _match_written_texts([each[-1] for each in attempts], recipe.talks(scenario, outcome)):
         found.faults.setdefault(row, []).extend(fault for fault in outcome.faults if fault.where == place)

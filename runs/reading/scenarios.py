@@ -182,7 +182,7 @@ class FaultCount(int):
         """Count the faults. Only roles and kinds that the recipe has become attributes."""
         count = super().__new__(cls, count_dialogue_faults(faults))
         count.__dict__.update(dict.fromkeys((*fault_kinds(recipe), USER, *recipe.roles), 0))
-        count.__dict__.update(Counter(name for each in faults for name in (each.who, each.kind)))
+        count.__dict__.update(Counter(name for each in faults for name in (each.role, each.kind)))
         return count
 
     def __repr__(self) -> str:

@@ -66,14 +66,14 @@ class RunFaults:
         counted, unit = cls(reported), WithFacets.of(reported.run.recipe).unit_facet
         for episode in select_episodes(reported.run, reported.set_name, where):
             faults = episode.outcome.faults or ()
-            found = [(fault.who, fault.kind, counted._find_model(fault.who, episode)) for fault in faults]
+            found = [(fault.role, fault.kind, counted._find_model(fault.role, episode)) for fault in faults]
             counted.failed += episode.state == "failed"
             counted.scenarios += 1
             counted.languages.update(episode.outcome.languages)
             counted.faults.update(found)
             counted.dialogues.update(set(found))
             if episode.outcome.faults is not None:
-                roles = frozenset(fault.who for fault in faults)
+                roles = frozenset(fault.role for fault in faults)
                 counted.checked[roles, episode.unit(unit), episode.repeated] += 1
                 counted.gated_by_user[counted._find_model(USER, episode)] += 1
         return counted

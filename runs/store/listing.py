@@ -142,7 +142,7 @@ _CHOICES = {
     "ended_by": "SELECT ended_by, count(*) FROM outcomes GROUP BY ended_by ORDER BY 2 DESC, 1",
     "fault": "SELECT each.value ->> 'kind', count(DISTINCT scenario) FROM outcomes, json_each(faults) AS each "
     "GROUP BY 1 ORDER BY 2 DESC, 1",
-    "fault_of": "SELECT each.value ->> 'who', count(DISTINCT scenario) FROM outcomes, json_each(faults) AS each "
+    "fault_of": "SELECT each.value ->> 'role', count(DISTINCT scenario) FROM outcomes, json_each(faults) AS each "
     "GROUP BY 1 ORDER BY 2 DESC, 1",
 }
 
@@ -233,11 +233,11 @@ _HOLDS = (
     "WHERE leaf.atom IS NOT NULL AND CAST(leaf.atom AS TEXT) = ?)"
 )
 _AT_FAULT = (
-    "EXISTS (SELECT 1 FROM json_each(faults) AS each WHERE each.value ->> 'kind' = ? OR each.value ->> 'who' = ?)"
+    "EXISTS (SELECT 1 FROM json_each(faults) AS each WHERE each.value ->> 'kind' = ? OR each.value ->> 'role' = ?)"
 )
 
 _THEIR_FAULT = (
-    "EXISTS (SELECT 1 FROM json_each(faults) AS each WHERE each.value ->> 'who' = ? AND each.value ->> 'kind' = ?)"
+    "EXISTS (SELECT 1 FROM json_each(faults) AS each WHERE each.value ->> 'role' = ? AND each.value ->> 'kind' = ?)"
 )
 
 

@@ -163,7 +163,7 @@ def test_truncated_line_outside_the_conversation_is_a_fault_of_its_speaker(
     with serving(lambda _body, number: ended(f"Well, it is like number {number}.", "length")) as server:
         models = {role: Model("openai/small", api_base=server.url)}
         run = play(recipe, path=tmp_path / "run.db", models=models, options=options, seed=3)
-    assert [(fault.who, fault.where, fault.message) for _, fault in run.faults() if fault.kind == "cut_line"] == faults
+    assert [(fault.role, fault.where, fault.message) for _, fault in run.faults() if fault.kind == "cut_line"] == faults
 
 
 def _played(path: Path, url: str) -> None:

@@ -346,7 +346,7 @@ class FaultFindingGate(Gate):
 
     def find_line_faults(self, scenario: Any, history: Sequence[Line], line: Line) -> list[DialogueFault]:
         self.left -= 1
-        return [DialogueFault(who=line.role, kind="echo")] if self.left >= 0 else []
+        return [DialogueFault(role=line.role, kind="echo")] if self.left >= 0 else []
 
 
 async def test_rejected_line_is_requested_again_at_the_same_place() -> None:

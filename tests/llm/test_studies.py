@@ -65,7 +65,7 @@ def _compute_figures(run: dialoom.Run) -> dict[str, Any]:
     episodes = list(run.episodes())
     spoken = [[line.content for line in each.outcome.messages if line.role == "user"] for each in episodes]
     faults = Counter(
-        kind for each in episodes for kind in {f.kind for f in each.outcome.faults or () if f.who == "user"}
+        kind for each in episodes for kind in {f.kind for f in each.outcome.faults or () if f.role == "user"}
     )
     offers = ("help you", "assist you", "how can i help", "i'm here to")
     return {
@@ -80,7 +80,7 @@ def _compute_figures(run: dialoom.Run) -> dict[str, Any]:
         ),
         "endings": dict(Counter(each.outcome.ended_by for each in episodes)),
         "conversations with a fault of the user's": sum(
-            any(fault.who == "user" for fault in each.outcome.faults or ()) for each in episodes
+            any(fault.role == "user" for fault in each.outcome.faults or ()) for each in episodes
         ),
         "by fault": dict(faults),
     }

@@ -76,7 +76,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> dialoom.Run:
 
 
 def test_faults_are_kept_with_their_role(run: dialoom.Run) -> None:
-    found = [(episode.facets["user"], fault.who, fault.kind, fault.message) for episode, fault in run.faults()]
+    found = [(episode.facets["user"], fault.role, fault.kind, fault.message) for episode, fault in run.faults()]
     assert found == [
         ("user7", "user", "swapped_role", 2),
         ("user7", "assistant", "repetition", 3),
@@ -84,7 +84,7 @@ def test_faults_are_kept_with_their_role(run: dialoom.Run) -> None:
         ("user8", "assistant", "repetition", 3),
     ]
     frame = run.frame("faults")
-    assert list(frame["kind"]) == [kind for _, _, kind, _ in found] and frame["sureness"].between(0, 1).all()
+    assert list(frame["kind"]) == [kind for _, _, kind, _ in found] and frame["confidence"].between(0, 1).all()
     assert list(run.frame()["faults"]) == [3, 1]
     for where, users in (
         ("faults == 0", []),
@@ -108,7 +108,7 @@ def test_show_and_step_name_faults_at_the_message(dialoom: Command, run: dialoom
     at = lines.index(OFFER)
     assert lines[at + 1] == "fault of the user, 90% sure: swapped_role: how can i help"
     stop = asyncio.run(end_of(run))
-    assert next((fault.who, fault.message) for fault in stop.faults) == ("user", 2)
+    assert next((fault.role, fault.message) for fault in stop.faults) == ("user", 2)
     shown = [str(line).strip() for line in build_transcript_answer(stop.transcript, stop.faults).shown]
     assert shown[3].startswith("fault of the user")
     assert [json.loads(line)["faults"] for line in dialoom("show", run.path, "--json").stdout.splitlines()] == [3, 1]
@@ -172,7 +172,7 @@ def test_faulty_user_line_is_requested_again_before_it_is_answered(tmp_path: Pat
     players = Players("65-74")
     run = played(tmp_path, players, on_user_fault="retry 2")
     assert OFFER not in players.offers_received
-    assert {fault.who for _, fault in run.faults()} == {"assistant"}
+    assert {fault.role for _, fault in run.faults()} == {"assistant"}
     calls = run.frame("calls")
     rejected = calls[calls["reply"] == OFFER]
     assert list(rejected["faults"]) == ["swapped_role"]
@@ -258,7 +258,7 @@ def test_gate_checks_generated_texts(dialoom: Command, tmp_path: Path) -> None:
 
     options = {"seeds": tmp_path / "seeds.jsonl", "target": 6, "batch": 5, "examples": 1}
     run = play("persona-pool", path=tmp_path / "run.db", options=options, models={"writer": writer})
-    assert sorted((fault.who, fault.where, fault.kind) for _, fault in run.faults()) == [
+    assert sorted((fault.role, fault.where, fault.kind) for _, fault in run.faults()) == [
         ("writer", "text 3", "prompt_leak"),
         ("writer", "text 4", "cut_line"),
         ("writer", "text 5", "other_language"),

@@ -32,10 +32,10 @@ def _make(dialoom: Command, folder: Path) -> None:
         connection.execute("UPDATE scenarios SET facets = json_set(facets, '$.\"its place\"', abs(position - 2))")
         connection.execute("UPDATE outcomes SET counts = json_set(counts, '$.turns', 9 - scenario)")
         connection.execute("UPDATE outcomes SET faults = '[]'")
-        fault = '[{"who":"user","kind":"echo"},{"who":"judge","kind":"copied_form"}]'
+        fault = '[{"role":"user","kind":"echo"},{"role":"judge","kind":"copied_form"}]'
         connection.execute("UPDATE outcomes SET faults = ? WHERE scenario = 4", (fault,))
         connection.execute(
-            "UPDATE outcomes SET faults = ? WHERE scenario = 5", ('[{"who":"judge","kind":"copied_form"}]',)
+            "UPDATE outcomes SET faults = ? WHERE scenario = 5", ('[{"role":"judge","kind":"copied_form"}]',)
         )
 
 

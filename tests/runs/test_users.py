@@ -357,7 +357,7 @@ def test_faults_are_counted_by_user_model(tmp_path: Path) -> None:
     found = {tuple(row[:3]): row[3:] for row in run.report()["faults"].rows if row[0] == "user"}
     for user in users:
         faults = [
-            [each["who"] == "user" and each["kind"] == "repetition" for each in row["faults"]]
+            [each["role"] == "user" and each["kind"] == "repetition" for each in row["faults"]]
             for row in rows
             if row["user_model"] == user
         ]

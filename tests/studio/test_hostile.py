@@ -79,7 +79,7 @@ def _insert_attacks(connection: sqlite3.Connection) -> None:
     )
     connection.execute("UPDATE outcomes SET ended_by = ?", (MARKUP,))
     connection.execute(
-        "UPDATE outcomes SET faults = ?", (json.dumps([{"who": MARKUP, "kind": MARKUP, "words": MARKUP}]),)
+        "UPDATE outcomes SET faults = ?", (json.dumps([{"role": MARKUP, "kind": MARKUP, "excerpt": MARKUP}]),)
     )
     connection.execute("UPDATE judgements SET explanation = ?", (MARKUP + BIDI,))
     connection.execute("UPDATE kinds SET model = ? WHERE role = 'judge'", (MARKUP,))

@@ -192,7 +192,7 @@ def _add_message(
         content = line.spoken
         is_long = side in ("note", "tool") and len(content) > _MIN_FOLDED_CHARACTERS
         with details(" ".join(content[:120].split()) + " …", "bubble") if is_long else element("div", "bubble"):
-            verbatim(content, "said", [fault.words for fault in message.faults])
+            verbatim(content, "said", [fault.excerpt for fault in message.faults])
         if line.finish_reason is not None:
             text("div", f"({INCOMPLETE_REASONS.get(line.finish_reason, line.finish_reason)})", "quiet small")
         for fault in message.faults:
@@ -218,10 +218,10 @@ def add_fault(fault: DialogueFault) -> None:
     with element("div", "fault"):
         text("span", fault.kind.replace("_", " "), "badge warn")
         place = f" after {fault.where}" if fault.where else ""
-        sure = "" if fault.sureness == 1 else f", {fault.sureness:.0%} sure"
-        text("span", f"of the {fault.who}{place}{sure}", "small quiet")
-        if fault.words:
-            text("span", " ".join(fault.words.split()), "small said")
+        sure = "" if fault.confidence == 1 else f", {fault.confidence:.0%} sure"
+        text("span", f"of the {fault.role}{place}{sure}", "small quiet")
+        if fault.excerpt:
+            text("span", " ".join(fault.excerpt.split()), "small said")
 
 
 def add_outline(outline: Outline) -> None:

@@ -287,7 +287,7 @@ def test_faults_of_a_tree_name_path_and_reply_once() -> None:
     outcome = Outcome(messages=(), ended_by="all_rounds", details={"rounds": rounds})
     faults = Gate(RECIPE, []).add_faults(scenario, outcome).faults
     assert faults is not None
-    found = [(each.who, each.kind, each.where) for each in faults]
+    found = [(each.role, each.kind, each.where) for each in faults]
     assert sorted(found) == [("rejected", "prompt_leak", ""), ("rejected", "repetition", "p")]
     nothing = outcome.model_copy(update={"details": {"rounds": []}})
     assert Gate(RECIPE, []).add_faults(scenario, nothing).faults is None

@@ -198,7 +198,7 @@ def test_written_texts_and_sessions_pass_the_gate(tmp_path: Path) -> None:
 
     run = played(tmp_path, Players(choice=tagged, turns=labelled), **FOOD)
     (episode,) = run.episodes()
-    found = {(fault.who, fault.kind, fault.where) for fault in episode.outcome.faults or ()}
+    found = {(fault.role, fault.kind, fault.where) for fault in episode.outcome.faults or ()}
     expected = {("writer", "glued_lines", f"s-u01-food-{number}-1, turn 1") for number in (1, 2, 3)}
     assert found == {("writer", "prompt_leak", "u01-food, story 1"), *expected}
     assert run.report(tables=["faults"]).tables[0].rows

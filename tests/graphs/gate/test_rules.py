@@ -343,7 +343,7 @@ def test_huge_lines_are_read_in_time(piece: str) -> None:
     )
     talk = Talk.of(lines, facts, "l")
     found = [fault for rule in RULES for fault in rule(talk)]
-    assert all(len(fault.words) <= 200 for fault in found)
+    assert all(len(fault.excerpt) <= 200 for fault in found)
 
 
 SWAPPED = {

@@ -318,7 +318,7 @@ def test_written_texts_of_pairs_pass_the_gate(tmp_path: Path) -> None:
     }
     players = Players(offer=swapped, earlier={"preference": "I touch them all, but only in the"})
     run = built(tmp_path, players, per_call=1)
-    assert [(fault.who, fault.where, fault.kind) for _, fault in run.faults()] == [
+    assert [(fault.role, fault.where, fault.kind) for _, fault in run.faults()] == [
         ("writer", "pair 1, choice 3", "swapped_role"),
         ("writer", "pair 1, choice 4", "prompt_leak"),
         ("writer", "pair 1, earlier preference", "cut_line"),
