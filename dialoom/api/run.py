@@ -923,7 +923,7 @@ def report(
     """
     check_lists(tables=tables)
     given_runs = [
-        each for given in runs for each in ([given] if isinstance(given, RunReader | str | os.PathLike) else given)
+        each for value in runs for each in ([value] if isinstance(value, RunReader | str | os.PathLike) else value)
     ]
     if not given_runs:
         raise RunError("runs: give at least one run", setting="runs")
@@ -941,7 +941,7 @@ def report(
         if labels is not None:
             from dialoom.runs.agreement import calibration_tables
 
-            given = [] if labels is True else [labels] if isinstance(labels, str | os.PathLike) else labels
-            label_paths = [Path(each) for each in given]
+            label_files = [] if labels is True else [labels] if isinstance(labels, str | os.PathLike) else labels
+            label_paths = [Path(each) for each in label_files]
             calibrated = calibration_tables(files, label_paths, judging, where, (), allow_different_users)
         return Report.of(files, judging, tables, where, calibrated, allow_different_users)

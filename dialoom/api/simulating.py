@@ -127,8 +127,10 @@ async def asimulate(
     elif isinstance(factory_or_file, str | os.PathLike):
         environment_name = os.fspath(factory_or_file)
     elif factory_or_file is not None:
-        form = "a class or function that creates it, or a file"
-        raise RunError(f"environment must be {form}, got {factory_or_file!r:.60}", setting="environment")
+        raise RunError(
+            f"environment must be a class or function that creates it, or a file, got {factory_or_file!r:.60}",
+            setting="environment",
+        )
     agent = {
         "system": system,
         "environment": environment_name,

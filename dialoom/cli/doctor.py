@@ -235,9 +235,7 @@ async def _check_model(
     """Check a model with a greeting and, if it answers, two requests for JSON: by prompt, and by schema alone."""
     try:
         binding = bind({_ROLE: 0.0}, model, **players).by_role[_ROLE]
-        if (
-            variable := find_missing_key(binding)
-        ) is not None:  # checked first, because it does not need the import of LiteLLM
+        if (variable := find_missing_key(binding)) is not None:  # checked first, because it needs no import of LiteLLM
             return [Check("model", model, State.FAILED, _MISSING_KEY.format(variable))]
         check_model(model)
         check_parameters({"": binding})

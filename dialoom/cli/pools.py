@@ -178,11 +178,10 @@ def _format_report(path: Path, result: dict[str, Any], repairs: Repairs) -> str:
 
 def _describe_threshold(result: dict[str, Any]) -> str:
     count = f"{result['passing']:,}"
-    statement = f"with the threshold {result['threshold']:g}, a filter that reads the texts in this order keeps {count}"
+    text = f"with the threshold {result['threshold']:g}, a filter that reads the texts in this order keeps {count}"
     if result["suggested_threshold"] is None:
-        return statement
-    suggested = f"the threshold {result['suggested_threshold']:g} keeps at least 95 %"
-    return f"{statement}; of further texts like these, {suggested}"
+        return text
+    return f"{text}; of further texts like these, the threshold {result['suggested_threshold']:g} keeps at least 95 %"
 
 
 def _shorten(text: str) -> str:

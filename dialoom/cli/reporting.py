@@ -155,21 +155,18 @@ def _split_table(table: Table, console: Console) -> Iterator[RichTable]:
     """
     width = console.width if console.is_terminal else _UNLIMITED_WIDTH
     rows = list(format_rows(table))
-    key_columns = _find_key_columns(table)
-    remaining = list(range(len(key_columns), len(table.columns)))
+    keys = _find_key_columns(table)
+    rest = list(range(len(keys), len(table.columns)))
     while True:
-        count = len(remaining)
-        while (
-            count > 1
-            and _measure_width(_build_rich_table(table, rows, [*key_columns, *remaining[:count]]), console) > width
-        ):
+        count = len(rest)
+        while count > 1 and _measure_width(_build_rich_table(table, rows, [*keys, *rest[:count]]), console) > width:
             count -= 1
-        piece = _build_rich_table(table, rows, [*key_columns, *remaining[:count]])
+        piece = _build_rich_table(table, rows, [*keys, *rest[:count]])
         if not console.is_terminal:
             console.width = max(console.width, _measure_width(piece, console))
         yield piece
-        remaining = remaining[count:]
-        if not remaining:
+        rest = rest[count:]
+        if not rest:
             return
 
 
