@@ -45,13 +45,9 @@ def format_figures(
         usage: The usage of all calls.
         limits: The limit of each model that was called.
     """
-    remaining_seconds = (total - finished) * seconds / finished if finished else _MAX_REMAINING_SECONDS
-    minutes, seconds_left = divmod(round(remaining_seconds), 60)
-    time_left = (
-        "-:--:--"
-        if remaining_seconds >= _MAX_REMAINING_SECONDS
-        else f"{minutes // 60}:{minutes % 60:02}:{seconds_left:02}"
-    )
+    left = (total - finished) * seconds / finished if finished else _MAX_REMAINING_SECONDS
+    minutes, rest = divmod(round(left), 60)
+    time_left = f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if left < _MAX_REMAINING_SECONDS else "-:--:--"
     has_tokens = usage.input_tokens is not None and usage.output_tokens is not None
     tokens = ((usage.input_tokens or 0) + (usage.output_tokens or 0)) / 1000
     return [
@@ -104,9 +100,7 @@ class ProgressDisplay(Progress):
             finished: Number of finished scenarios.
             figures: The texts beside the bar, the most important first; by default unchanged.
         """
-        fields: dict[str, Any] = (
-            {} if figures is None else {"figures": join_to_width(figures, self._get_figures_width())}
-        )
+        fields: dict[str, Any] = {} if figures is None else {"figures": join_to_width(figures, self._figures_width())}
         super().update(self._task, completed=finished, **fields)
 
     def get_renderables(self) -> Iterable[RenderableType]:
@@ -115,13 +109,12 @@ class ProgressDisplay(Progress):
         for notice in self._notices():
             yield Text(f"  {notice}", no_wrap=True, overflow="ellipsis", style="yellow")
 
-    def _get_figures_width(self) -> int:
+    def _figures_width(self) -> int:
         """Return the columns left for figures beside the description, the bar, the count and separators."""
         width = self.console.width
         name = len(self._action) + 1 if width >= _MIN_WIDTH_FOR_NAME else 0
-        return (
-            width - name - (_BAR_WIDTH + 1 if width >= _MIN_WIDTH_FOR_BAR else 0) - len(f"{self._total}/{self._total} ")
-        )
+        bar = _BAR_WIDTH + 1 if width >= _MIN_WIDTH_FOR_BAR else 0
+        return width - name - bar - len(f"{self._total}/{self._total} ")
 
 
 def _format_in_flight(model: str, state: LimitState) -> str:

@@ -25,7 +25,7 @@ from .views import Answer, format_spoken_line
 
 _MIN_LABEL_WIDTH = 16
 """Minimum width of a label in a history, in columns, however narrow the terminal is."""
-_LABEL_PLACEHOLDER = "\N{REPLACEMENT CHARACTER}"
+_PLACEHOLDER = "\N{REPLACEMENT CHARACTER}"
 """Placeholder for a label while the space for it is measured."""
 
 
@@ -55,14 +55,10 @@ class _HistoryTree:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield a line for each checkpoint, and the lines that connect them."""
-        label_starts = [
-            cell_len(line) - 1
-            for line in self._draw([_LABEL_PLACEHOLDER] * len(self.nodes))
-            if _LABEL_PLACEHOLDER in line
-        ]
-        label_widths = [max(_MIN_LABEL_WIDTH, options.max_width - used) for used in label_starts]
+        used = [cell_len(line) - 1 for line in self._draw([_PLACEHOLDER] * len(self.nodes)) if _PLACEHOLDER in line]
+        widths = [max(_MIN_LABEL_WIDTH, options.max_width - columns) for columns in used]
         for line in self._draw(
-            [truncate(format_label(each.stop), width) for each, width in zip(self.nodes, label_widths, strict=True)]
+            [truncate(format_label(each.stop), width) for each, width in zip(self.nodes, widths, strict=True)]
         ):
             yield Text(line, no_wrap=True, overflow="ellipsis")
 

@@ -81,13 +81,11 @@ def parse_messages(text: str) -> list[ChatMessage]:
         raise SteppingError("there is no message; begin each message with a line such as '=== user'")
     messages: list[ChatMessage] = []
     for role, fields, content in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True):
-        unescaped = re.sub(r"^\\(\\*=== )", r"\1", content.strip("\n"), flags=re.MULTILINE)
-        if not unescaped.strip() and fields is None:
+        body = re.sub(r"^\\(\\*=== )", r"\1", content.strip("\n"), flags=re.MULTILINE)
+        if not body.strip() and fields is None:
             raise SteppingError(f"message {len(messages) + 1} ({role}) is empty")
         try:
-            messages.append(
-                _MESSAGE.validate_python({"role": role, "content": unescaped, **json.loads(fields or "{}")})
-            )
+            messages.append(_MESSAGE.validate_python({"role": role, "content": body, **json.loads(fields or "{}")}))
         except ValueError as error:
             raise SteppingError(
                 f"message {len(messages) + 1} ({role}) has calls that cannot be read: {fields}"
