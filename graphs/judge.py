@@ -227,6 +227,13 @@ class Judge:
             if not {*self.metrics} <= {each.metric for each in by_turn.get(case.turn, ()) if case.matches(each)}
         ]
 
+    def lacks_case(self, scenario: Any, outcome: Outcome, judgement: Judgement) -> bool:
+        """Return whether a judgement has no score because there was nothing to judge, so that no request was made."""
+        return judgement.score is None and any(
+            case.missing and case.turn == judgement.turn and judgement.explanation == case.add_label(case.missing)
+            for case in self._iter_cases(scenario, outcome)
+        )
+
     def _iter_cases(self, scenario: Any, outcome: Outcome) -> Iterator[Case]:
         if self.cases is not None:
             result: Any = self.cases(scenario, outcome)

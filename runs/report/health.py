@@ -187,8 +187,11 @@ def assess_health(reported: ReportedRun, where: str | None, limit: int | None = 
                 is_own, is_label = _is_own(reported, judge, judgement.target), judge is not None and bool(judge.labels)
                 found[what] = Health(reported.label, what, judges_itself=is_own, is_label=is_label)
             health = found[what]
-            if judgement.score is not None or judgement.status == "unparsed":
-                health.unparsed.add(judgement.status == "unparsed", *unit)
+            is_unparsed = judgement.status == "unparsed"
+            if is_unparsed and judge is not None and judge.lacks_case(scenario, episode.outcome, judgement):
+                continue
+            if judgement.score is not None or is_unparsed:
+                health.unparsed.add(is_unparsed, *unit)
             if judgement.score is None:
                 continue
             health.scored[(float(judgement.score), *unit)] += 1

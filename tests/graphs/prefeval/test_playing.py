@@ -11,6 +11,7 @@ import pytest
 
 import dialoom
 from dialoom import Episode, Judgement
+from dialoom.graphs import Estimate
 from dialoom.graphs.prefeval import RECIPE, parse_choice
 from dialoom.graphs.prefeval.results import find_error
 from dialoom.personas.similarity import encode_vector, normalize_vector
@@ -227,6 +228,24 @@ def test_empty_answer_is_not_judged_and_is_no_success(tmp_path: Path) -> None:
     assert not judge.sent
     assert episode.outcome.ended_by == "empty_answer"
     assert find_error(episode.outcome.judgements) == "unparsed"
+
+
+def test_answers_that_are_empty_are_no_unparsed_replies_of_the_judge(tmp_path: Path) -> None:
+    async def assistant(messages: list[Any]) -> str:
+        is_asked = "300 words" in str(messages[-2:])  # an empty answer is requested again
+        return "Noted." if not is_asked else " " if len(str(messages[:2])) % 2 else "Take this one."
+
+    models: dict[str, ModelLike] = {"assistant": assistant, "judge": Judge(violates="no")}
+    run = dialoom.play("prefeval", path=tmp_path / "run.db", models=models, options={"limit": 20, "turns": (2,)})
+    empty = run.frame()["ended_by"].tolist().count("empty_answer")
+    assert 3 <= empty <= 17
+    table = run.report(tables=["judge-health"])["judge-health"]
+    for row in table.rows:
+        cells = dict(zip(table.columns, row, strict=True))
+        assert cells["n"] == 20 - empty
+        assert isinstance(cells["unparsed %"], Estimate)
+        assert (cells["unparsed %"].n, cells["unparsed %"].mean) == (20 - empty, 0.0)
+        assert "unparsed" not in str(cells["failed"])
 
 
 def test_gate_checks_only_what_the_model_says(tmp_path: Path) -> None:
