@@ -150,8 +150,11 @@ def _build_table(
         table.facets = {facet: FacetColumn(facet, {EMPTY_LABEL: ""})}
     for value in sorted(groups, key=_sort_key):
         group = groups[value]
-        cells: list[Cell] = [tally.estimate() if (tally := group.tallies.get(key)) else None for key in keys]
-        cells += [group.by_turn[key].estimate() for key in turns]
+        cells: list[Cell] = [
+            tally.estimate(as_scores=not overall.verdicts[key]) if (tally := group.tallies.get(key)) else None
+            for key in keys
+        ]
+        cells += [group.by_turn[key].estimate(as_scores=not overall.turn_verdicts[key[:2]]) for key in turns]
         missing_counts = [group.missing[status].total() if status in group.missing else 0 for status in missing]
         table.rows.append([*([value or EMPTY_LABEL] if facet else []), group.size, *cells, *missing_counts])
         by_column = zip(titles[len(keys) :], (group.by_turn[key].n for key in turns), strict=True)

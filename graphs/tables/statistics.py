@@ -136,7 +136,7 @@ class Tally:
         """The number of scores."""
         return self._single_scores.total() + sum(count for count, _ in self._by_person.values())
 
-    def estimate(self) -> Estimate | None:
+    def estimate(self, *, as_scores: bool = False) -> Estimate | None:
         """Return the mean with its interval; `None` without observations.
 
         For verdicts, the interval is Wilson's score interval (E. B. Wilson, JASA 22, 1927), whose width is above 0 even
@@ -147,6 +147,9 @@ class Tally:
         in a resample. The generator's seed is fixed, so that equal scores give equal intervals. The resamples of few
         people vary too little, so their distances from the mean are multiplied by sqrt(m / (m - 1)) for m people, and
         by the ratio of Student's quantile to the normal one (T. Hesterberg, The American Statistician 69, 2015).
+
+        Args:
+            as_scores: Whether verdicts count as the scores 0 and 1, because the metric has other scores elsewhere.
         """
         if not self.n:
             return None
@@ -158,7 +161,7 @@ class Tally:
         mean = max(lowest, min(mean, highest))  # despite rounding
         low, high = (
             wilson(mean, _effective_size(people, scenario_count))
-            if self._is_all_verdicts
+            if self._is_all_verdicts and not as_scores
             else _bootstrap_interval(people, lowest, highest)
         )
         all_equal = is_constant(self.n, lowest, highest) if self._is_judged else None

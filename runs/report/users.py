@@ -15,6 +15,7 @@ from dialoom.graphs.tables.statistics import (
     CONFIDENCE_LEVEL,
     MIN_UNITS,
     RESAMPLES,
+    TRIALS_NOTE,
     Tally,
     intervals,
     percentile_interval,
@@ -77,15 +78,17 @@ def user_tables(reported: Sequence[ReportedRun], recipe: Recipe, where: str | No
     units = WithFacets.of(recipe).units
     scores_by_run = [_Scores.read(each, where) for each in several]
     left_out = omitted_turn_notes({what for scores in scores_by_run for what in scores.by_turn})
-    means.notes = [intervals(units), *left_out]
+    has_trials = any(each.run.config.trials > 1 for each in several)
+    means.notes = [intervals(units), *([TRIALS_NOTE] if has_trials else []), *left_out]
     count = len({(one,) if unit is None else unit for each in scores_by_run for one, unit in each.units.items()})
     spread.notes = [_SHARES_NOTE.format(units=units, fewest=MIN_UNITS_FOR_VARIANCE, count=count), *left_out]
     for each, scores in zip(several, scores_by_run, strict=True):
         name = [each.label] if label else []
-        means.shares |= dict.fromkeys(scores.verdicts, ("mean",))
+        means.shares |= dict.fromkeys(scores.tallies.keys() - scores.numeric, ("mean",))
         for what, tallies in scores.tallies.items():
             for user, tally in tallies.items():
-                means.rows.append([*name, what, user, len(scores.means[what][user]), tally.estimate()])
+                estimate = tally.estimate(as_scores=what in scores.numeric)
+                means.rows.append([*name, what, user, len(scores.means[what][user]), estimate])
             grid, of_units = scores.grid(what, each.run.config.user_models)
             found = user_variance_shares(grid, of_units) if grid else None
             spread.rows.append([*name, what, len(grid), *(found or (None, None, None))])
@@ -104,14 +107,14 @@ class _Scores:
         means: The mean score of each scenario.
         tallies: The sums from which the mean of all scores and its interval are computed.
         units: The independent unit of each scenario, such as the person.
-        verdicts: The subjects whose scores are verdicts.
+        numeric: The subjects with a score that is not a verdict.
         by_turn: The subjects of scores of single turns, which are left out.
     """
 
     means: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
     tallies: dict[str, dict[str, Tally]] = field(default_factory=dict)
     units: dict[str, Hashable] = field(default_factory=dict)
-    verdicts: set[str] = field(default_factory=set)
+    numeric: set[str] = field(default_factory=set)
     by_turn: set[str] = field(default_factory=set)
 
     @classmethod
@@ -134,8 +137,8 @@ class _Scores:
                     user, Tally(judged=judgement.metric not in checked)
                 )
                 tally.add(judgement.score, person, episode.repeated)
-                if isinstance(judgement.score, bool):
-                    scores.verdicts.add(what)
+                if not isinstance(judgement.score, bool):
+                    scores.numeric.add(what)
                 found[what, user, episode.scenario].append(float(judgement.score))
                 scores.units[episode.scenario] = person
         for (what, user, scenario), values in found.items():

@@ -15,6 +15,7 @@ import dialoom
 from dialoom import play, report
 from dialoom.graphs import Estimate
 from dialoom.graphs.check import Conversation
+from dialoom.graphs.tables.statistics import TRIALS_NOTE
 from dialoom.runs.report.users import rank_agreement, user_variance_shares
 from tests.conftest import ROOT, Command
 from tests.invented import ALARM, write_release
@@ -189,6 +190,26 @@ def test_pass_counts_a_scenario_once_for_all_user_models(tmp_path: Path) -> None
     of_all = [each.low for each in row if isinstance(each, Estimate)]
     of_pass = [each for row in report["pass"].rows for each in row if isinstance(each, Estimate)]
     assert [(each.n, each.low) for each in of_pass] == [(12, low) for low in of_all * 4]
+
+
+def test_a_check_that_returns_verdicts_and_numbers_has_means(tmp_path: Path) -> None:
+    """As by `text and number`: rows that contain only verdicts have means like all others."""
+    run = dialoom.simulate(
+        people=[{"name": f"person {number}", "half": str(number % 2)} for number in range(12)],
+        assistant=assistant_of(1),
+        user=[skilled, clumsy],
+        checks=[dialoom.Check("points", lambda talk: talk.scenario.person["half"] == "1" and 3.5)],
+        max_turns=1,
+        trials=2,
+        path=tmp_path / "mixed.db",
+    )
+    report = run.report()
+    assert TRIALS_NOTE in report["user-models"].notes
+    for row in report["user-models"].rows:
+        assert [text for _, text in report["user-models"].shown(row)][-1] == "mean", "not a percentage"
+    by_half = {row[0]: row[2] for row in report["scores-by-half"].rows}
+    ends = {half: (each.low, each.high) for half, each in by_half.items() if isinstance(each, Estimate)}
+    assert ends == {"0": (0.0, 0.0), "1": (3.5, 3.5)}
 
 
 def test_intervals_cover_the_truth() -> None:
