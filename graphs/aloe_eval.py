@@ -238,8 +238,8 @@ _BIAS_NOTE = (
 )
 _JUDGEMENTS_NOTE = (
     "Not sampled: rounds of finished dialogues without a judgement in this set (not in the judged sample, or the "
-    "judging failed). Not reached: rounds after the failure of a failed dialogue. Only judgements with the status ok "
-    "have a score."
+    "judging failed). Not reached: all rounds of failed dialogues, which are not judged. Only judgements with the "
+    "status ok have a score."
 )
 _MEANS_NOTE = (
     "Rounds: the mean over finished dialogues. Tokens per reply: those that the assistant wrote in all of these, as "
