@@ -9,7 +9,6 @@ from dialoom.api.expecting import (
     replay as replay,
 )
 from dialoom.api.importing import (
-    Imported as Imported,
     aimport_transcripts as aimport_transcripts,
     import_transcripts as import_transcripts,
 )

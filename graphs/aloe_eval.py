@@ -374,7 +374,7 @@ class AloeEval(DialogueRecipe):
         builder.add_conditional_edges("assistant", after_assistant, [*after, "user"])
         return builder
 
-    def played_by(self, scenario: PersonaScenario) -> Mapping[str, str]:
+    def user_instructions(self, scenario: PersonaScenario) -> Mapping[str, str]:
         """Return the persona that the simulated user played."""
         return scenario.persona()
 

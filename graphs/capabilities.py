@@ -343,7 +343,7 @@ class WithGate(Capability):
             has_tools = outcome.details.get("has_tools") is True
             yield Talk.of(outcome.messages, self.facts(scenario), outcome.ended_by, has_tools)
 
-    def noticed(self, scenario: Any, outcome: Outcome) -> Iterable[DialogueFault]:
+    def find_faults(self, scenario: Any, outcome: Outcome) -> Iterable[DialogueFault]:
         """Return faults that only the recipe can detect. Their kinds are listed in `fault_kinds`."""
         return ()
 
@@ -351,7 +351,7 @@ class WithGate(Capability):
         """Return the part of a simulated user's reply that the other side receives, e.g. without an end marker."""
         return reply.strip()
 
-    def played_by(self, scenario: Any) -> Mapping[str, str]:
+    def user_instructions(self, scenario: Any) -> Mapping[str, str]:
         """Return the texts that instruct a scenario's simulated user. Reviewers use them to judge the user's play."""
         return {key: str(value) for key, value in scenario.described().items()}
 
@@ -381,7 +381,7 @@ class WithLabels(Capability):
         content: dict[str, Any] = scenario.model_dump(mode="json")
         return content | {key: value for key, value in scenario.described().items() if key not in content}
 
-    def concluded(self, outcome: Outcome) -> Iterable[Judgement]:
+    def derive_judgements(self, outcome: Outcome) -> Iterable[Judgement]:
         """Return conclusions drawn from several judgements, as judgements of other metrics.
 
         Annotators can label these metrics, too.
@@ -447,7 +447,7 @@ class Exporter:
             `prompts` are the run's prompts. `models` are its models by role; for judges, those of the exported set of
             judgements. If `options` is set, the function also gets the keyword `options`.
         options: The type of the format's options; `None` if it has none.
-        arranged: A function that reorders the items of a whole file. It gets an iterator over the items and must not
+        arrange: A function that reorders the items of a whole file. It gets an iterator over the items and must not
             hold all of them in memory.
         tasks: The purposes of the rows, as Hugging Face task categories.
         pair_roles: The roles that write the chosen and the rejected replies of a preference dataset.
@@ -459,7 +459,7 @@ class Exporter:
     kind: Literal["lines", "files", "lists"]
     items: Callable[..., Iterable[Any]]
     options: type[ExportOptions] | None = None
-    arranged: Callable[[Iterator[Any]], Iterator[Any]] | None = None
+    arrange: Callable[[Iterator[Any]], Iterator[Any]] | None = None
     tasks: tuple[str, ...] = ("text-generation",)
     pair_roles: tuple[str, str] | None = None
     lacks: str = ""

@@ -384,7 +384,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         """Return a reply without its end marker."""
         return self.turns.split(reply)[0]
 
-    def heard(self, role: str, messages: Sequence[BaseMessage]) -> list[Utterance]:
+    def build_history(self, role: str, messages: Sequence[BaseMessage]) -> list[Utterance]:
         """Return the conversation for a role's prompt, with tool calls and results only if this role makes calls."""
         history = utterances(messages)
         makes_calls = any(each["speaker"] == role and each.get("tool_calls") for each in history)
@@ -415,7 +415,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         inputs = {
             "opening": is_empty_dialogue(messages),
             **self.inputs(scene.scenario, role),
-            "history": self.heard(role, messages),
+            "history": self.build_history(role, messages),
         }
         return prompt, {name: inputs[name] for name in scene.inputs_of(prompt)}
 

@@ -497,7 +497,7 @@ class PersonaLens(DialogueRecipe, WithExports):
         task = " ".join([scenario.intent, scenario.description, *(domain.name for domain in scenario.domains)])
         return replace(super().facts(scenario), task=task, kept_back=kept_back)
 
-    def played_by(self, scenario: PersonaLensScenario) -> dict[str, str]:
+    def user_instructions(self, scenario: PersonaLensScenario) -> dict[str, str]:
         """Return the texts that instruct the user: the person, preferences, past interactions, situation and task."""
         liked = [
             f"{name} ({domain.name}): {value}"
@@ -512,7 +512,7 @@ class PersonaLens(DialogueRecipe, WithExports):
             "task": scenario.intent,
         }
 
-    def noticed(self, scenario: PersonaLensScenario, outcome: Outcome) -> list[DialogueFault]:
+    def find_faults(self, scenario: PersonaLensScenario, outcome: Outcome) -> list[DialogueFault]:
         """Return a fault for an end marker that was removed from the opening."""
         marker, stripped = self.turns.end_marker, outcome.counts.get("stripped_markers")
         return [DialogueFault(role="user", kind="end_marker", message=0, excerpt=marker)] if stripped else []

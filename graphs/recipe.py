@@ -246,7 +246,7 @@ class Review(Recipe):
         """Yield a case with the conversation and the user's instructions; nothing if there is no conversation."""
         if outcome.messages:
             history = [{"speaker": line.role, "content": line.spoken} for line in outcome.messages]
-            instructions = dict(WithGate.of(self._recipe).played_by(scenario))
+            instructions = dict(WithGate.of(self._recipe).user_instructions(scenario))
             yield Case(None, {"user": USER, "about": instructions, "history": history, "fault": kind})
 
     def scenarios(self, options: Any, draw: random.Random, note: Callable[[str], None]) -> Iterator[Scenario]:

@@ -334,12 +334,12 @@ class Simulation(DialogueRecipe, WithLabels):
         """Return the text of each role's prompt, assembled from the given sets of prompts."""
         return _build_prompts(self.study, sets)
 
-    def heard(self, role: str, messages: Sequence[BaseMessage]) -> list[Utterance]:
+    def build_history(self, role: str, messages: Sequence[BaseMessage]) -> list[Utterance]:
         """Return the conversation for a role.
 
         With more than two participants, other roles' messages begin with their names.
         """
-        utterances = super().heard(role, messages)
+        utterances = super().build_history(role, messages)
         for each in utterances if len(self.turns.roles) > 2 else ():
             if each["speaker"] not in (role, SYSTEM, TOOL):
                 each["content"] = f"{each['speaker']}: {each['content']}"

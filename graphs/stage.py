@@ -187,7 +187,7 @@ class Scene(Generic[ScenarioT]):
             PromptError, RoleError: In the same cases as `ask`.
         """
         async with self._stage.requests.track():
-            return await self._stage.cast.played_by(role, prompt_id)(inputs, at=self)
+            return await self._stage.cast.recast(role, prompt_id)(inputs, at=self)
 
     async def act(
         self,
@@ -336,7 +336,7 @@ class Scene(Generic[ScenarioT]):
             session=stage.session,
         )
 
-    def heard(self, completion: Completion) -> None:
+    def on_completion(self, completion: Completion) -> None:
         """Record the reason why the reply was cut off, if it was, and whether a person wrote it."""
         self.finish_reason = completion.incomplete_reason
         self._is_written_by_person = completion.finish_reason == WRITTEN_BY_PERSON
@@ -355,8 +355,8 @@ class _CallSite:
     scene: Scene
     place: Callable[[Sequence[ChatMessage]], CallPlace]
 
-    def heard(self, completion: Completion) -> None:
-        self.scene.heard(completion)
+    def on_completion(self, completion: Completion) -> None:
+        self.scene.on_completion(completion)
 
 
 Update = dict[str, Any]

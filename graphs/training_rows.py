@@ -119,7 +119,7 @@ class _RowConverter:
         prompt = prompts[recipe.prompt_of(scenario, self.role)]
         if prompt.front.history == "text":
             return [_to_chat_message(line, self.role) for line in lines]
-        history = recipe.heard(self.role, to_messages(lines))
+        history = recipe.build_history(self.role, to_messages(lines))
         inputs = {"opening": False, **recipe.inputs(scenario, self.role), "history": history}
         rendered = prompt.render({name: inputs[name] for name in prompt.front.inputs})
         return rendered[-len(history) :] if _is_recorded(episode, scenario) else rendered

@@ -163,11 +163,11 @@ class Transcripts(Simulation):
         """Return the facts for the gate's rules. They do not include the intended ending, which is unknown."""
         return Facts(languages=self.languages, task=" ".join(str(value) for value in scenario.task.values()))
 
-    def heard(self, role: str, messages: Sequence[BaseMessage]) -> list[Utterance]:
+    def build_history(self, role: str, messages: Sequence[BaseMessage]) -> list[Utterance]:
         """Return the conversation for a role. Only the assistant receives system messages."""
         if role != ASSISTANT:
             messages = [message for message in messages if speaker_of(message) != SYSTEM]
-        return super().heard(role, messages)
+        return super().build_history(role, messages)
 
     def _make_role_node(self, role: str) -> Callable[[DialogueState, Scene], Awaitable[Update]]:
         """Return the node of a role. It replays the recording or, on a fork, asks the role."""

@@ -27,7 +27,7 @@ class CallSite(Protocol):
     def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
         """Return the place of the next call, which will send these messages."""
 
-    def heard(self, completion: Completion) -> None:
+    def on_completion(self, completion: Completion) -> None:
         """Record the completion that the role has accepted."""
 
 
@@ -122,7 +122,7 @@ class Role:
         """
         messages, conversation = self.prompt.render_with_history(inputs)
         completion = await self._call(messages, conversation, at.place(messages), inputs, tuple(tools), run_tool)
-        at.heard(completion)
+        at.on_completion(completion)
         return AgentReply(
             completion.text.strip(),
             completion.tool_calls,
@@ -158,7 +158,7 @@ class Role:
         if not text:
             raise ValueError("the answer is empty" if completion.reasoning is None else "only thoughts, and no answer")
         parsed = text if self.reply_type is None else parse_reply(text, self.reply_type)
-        at.heard(completion)
+        at.on_completion(completion)
         return parsed
 
     async def _call(
@@ -279,7 +279,7 @@ class Cast:
         }
         return cast
 
-    def played_by(self, role: str, prompt_id: str) -> Role:
+    def recast(self, role: str, prompt_id: str) -> Role:
         """Return another role that plays a prompt in place of the prompt's own role.
 
         Raises:

@@ -42,7 +42,7 @@ _MAX_QUOTED_ERRORS = 20
 
 
 @dataclass
-class Imported:
+class ImportResult:
     """The result of an import.
 
     Example:
@@ -97,7 +97,7 @@ async def aimport_transcripts(
     reader: str | Reader | None = None,
     broken: Literal["refuse", "skip"] = "refuse",
     **settings: Unpack[PlaySettings],
-) -> Imported:
+) -> ImportResult:
     """Import conversations recorded elsewhere into a new or existing run of the recipe `transcript`.
 
     Example:
@@ -125,13 +125,13 @@ async def aimport_transcripts(
     control = settings.get("control")
     source_path = Path(source)
 
-    def work(is_stopped: Callable[[], bool]) -> Imported:
+    def work(is_stopped: Callable[[], bool]) -> ImportResult:
         loaded_reader = _load_reader(reader)
         if not source_path.exists():
             raise DataError(source_path, "there is no such file")
         roles = _check_rows(source_path, loaded_reader, broken, is_stopped)
         with _open_store(Path(path), study, roles, settings) as store:
-            imported = Imported(Run(path, trust=True))
+            imported = ImportResult(Run(path, trust=True))
             _add_conversations(store, source_path, loaded_reader, imported, is_stopped)
         return imported
 
@@ -203,7 +203,7 @@ def _open_store(path: Path, study: PathLike | None, roles: set[str], settings: P
 
 
 def _add_conversations(
-    store: RunStore, source: Path, reader: Reader | None, imported: Imported, is_stopped: Callable[[], bool]
+    store: RunStore, source: Path, reader: Reader | None, imported: ImportResult, is_stopped: Callable[[], bool]
 ) -> None:
     """Add the conversations that the run does not have yet, `_BATCH_SIZE` per transaction."""
     recipe = store.recipe

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from dialoom import aimport_transcripts
-from dialoom.api.importing import Imported
+from dialoom.api.importing import ImportResult
 from dialoom.api.operation_settings import CallSettings
 from dialoom.api.run import RunReader
 from dialoom.graphs import Episode, Recipe
@@ -128,7 +128,7 @@ def import_file(
         models=dict(parse_role_models(models)),
         **settings,
     )
-    imported: Imported = run_with_display(work, watcher)
+    imported: ImportResult = run_with_display(work, watcher)
     echo_lines(imported.errors, err=True)
     if imported.broken > len(imported.errors):
         echo(f"and {imported.broken - len(imported.errors):,} more", err=True)

@@ -108,9 +108,9 @@ def say(who: str, reply: str) -> Action:
     return lambda stepper, _on_stop: stepper.say(who, reply)
 
 
-def ask_instead(who: str, messages: Sequence[ChatMessage]) -> Action:
+def edit_request(who: str, messages: Sequence[ChatMessage]) -> Action:
     """Play the next step with an edited request."""
-    return lambda stepper, _on_stop: stepper.ask_instead(who, messages)
+    return lambda stepper, _on_stop: stepper.edit_request(who, messages)
 
 
 def edit(path: str, value: str) -> Action:
@@ -118,7 +118,7 @@ def edit(path: str, value: str) -> Action:
     return lambda stepper, _on_stop: stepper.edit(path.strip(), parse_value(value))
 
 
-def exchange(role: str, model: str) -> Action:
+def replace_model(role: str, model: str) -> Action:
     """Let another model play a role in the steps after this position.
 
     Raises:
@@ -128,7 +128,7 @@ def exchange(role: str, model: str) -> Action:
         raise RunError(
             f"model {model!r:.80} is code on this machine, which cannot be selected in a browser; use the terminal"
         )
-    return lambda stepper, _on_stop: stepper.exchange(role, model)
+    return lambda stepper, _on_stop: stepper.replace_model(role, model)
 
 
 def resample() -> Action:

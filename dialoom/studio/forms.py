@@ -333,7 +333,7 @@ class Forms:
             return [{**message, "content": field.value} for message, field in zip(messages, fields, strict=True)]
 
         self._add_button(
-            "Send this request and play the step", lambda: actions.ask_instead(who, read_messages()), *fields
+            "Send this request and play the step", lambda: actions.edit_request(who, read_messages()), *fields
         )
 
     def _add_edit_form(self) -> None:
@@ -370,7 +370,9 @@ class Forms:
             models = {each.role: each.request.model for each in requests}
             role = self._add_field("Role", next(iter(models), ""), options={each: each for each in self._data.roles})
             model = self._add_field("Model", models.get(role.value, ""), placeholder="openai/gpt-4o-mini")
-            self._add_button("Change model", lambda: actions.exchange(role.value, model.value.strip()), role, model)
+            self._add_button(
+                "Change model", lambda: actions.replace_model(role.value, model.value.strip()), role, model
+            )
 
     async def _add_state(self) -> None:
         for name, value in (await load_state(self._page.run, self._page.view.scenario, self._page.position)).items():

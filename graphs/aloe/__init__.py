@@ -323,7 +323,7 @@ class Aloe(
         """Return the number of finished rounds on the longest path."""
         return {"round": max(map(len, state.get("open", [])), default=0)}
 
-    def played_by(self, scenario: AloeScenario) -> Mapping[str, str]:
+    def user_instructions(self, scenario: AloeScenario) -> Mapping[str, str]:
         """Return the persona that the simulated user plays."""
         return scenario.persona()
 

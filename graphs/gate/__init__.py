@@ -62,7 +62,7 @@ class Gate:
             return outcome.model_copy(update={"faults": None, "languages": ()})
         for talk in talks:
             faults.update(dict.fromkeys(self._find_faults(talk)))
-        faults.update(dict.fromkeys(self._recipe.noticed(scenario, outcome)))
+        faults.update(dict.fromkeys(self._recipe.find_faults(scenario, outcome)))
         languages = tuple(sorted({talk.language for talk in talks}))
         return outcome.model_copy(update={"faults": tuple(sorted(faults, key=_sort_key)), "languages": languages})
 

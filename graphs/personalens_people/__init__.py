@@ -211,7 +211,7 @@ class PersonaLensPeople(GenerationRecipe, EmbeddingRecipe):
             "people and their tasks as personalens reads them, in the layout of its release (a folder)",
             "files",
             complete_people,
-            arranged=release_files,
+            arrange=release_files,
         ),
     }
     folder = "profiles"

@@ -309,7 +309,7 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
         """Return the checker's inputs as lines."""
         return build_checker_lines(judgement.metric, outcome)
 
-    def concluded(self, outcome: Outcome) -> Iterator[Judgement]:
+    def derive_judgements(self, outcome: Outcome) -> Iterator[Judgement]:
         """Yield a judgement of whether a free answer is right, derived from the checkers' verdicts."""
         if any(judgement.metric in CHECKERS for judgement in outcome.judgements):
             if (error := find_error(outcome.judgements)) == UNPARSED:

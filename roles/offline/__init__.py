@@ -33,7 +33,7 @@ from .understudy import (
     read_request,
     understudy,
 )
-from .words import Words, collect_missing_texts, heard, joined, tidy
+from .words import Words, collect_missing_texts, joined, match_template, tidy
 
 SCRIPTED: frozenset[str] = frozenset({"attentive", "generic"})
 """Models whose replies come from the understudy registered for the role."""
@@ -52,8 +52,8 @@ __all__ = [
     "ToolTurn",
     "UnderstudyError",
     "Words",
-    "heard",
     "joined",
+    "match_template",
     "play",
     "plays",
     "read_request",

@@ -35,7 +35,7 @@ from dialoom.personas.apollo.source.sessions import (
 )
 
 from .understudy import Draws, MarkedRequest, SpokenLine, ToolTurn, split_values, understudy
-from .words import Words, heard
+from .words import Words, match_template
 
 WORDS = Words(Path(__file__).parent / "data" / "apollo.toml")
 
@@ -94,7 +94,7 @@ def _parse_notes(notes: Sequence[str], flow: str) -> Preference | None:
     by_session: dict[str, dict[str, str]] = {}
     for note in notes:
         session, _, text = note.partition(": ")
-        match = heard(WORDS.get("notes"), text)
+        match = match_template(WORDS.get("notes"), text)
         if match and match["flow"] == flow:
             by_session.setdefault(session, {})[match["facet"]] = match["value"]
     if not by_session:

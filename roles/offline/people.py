@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .understudy import Draws, MarkedRequest, Part, sentences, split_values, understudy
-from .words import Words, heard, joined, say, third_person
+from .words import Words, joined, match_template, say, third_person
 
 _LIVES, _CHARACTERS, WORDS = (
     Words(Path(__file__).parent / "data" / "people" / f"{name}.toml") for name in ("lives", "characters", "personalens")
@@ -173,7 +173,8 @@ def judge(request: MarkedRequest, _draws: Draws) -> dict[str, list[Any]]:
     if "summary" in request:
         own = {joined(split_values(value)).lower() for value in request.fields("preferences").values()}
         told = (
-            (each, heard(WORDS.get("summary.told"), each)) for each in dict.fromkeys(sentences(request.part("summary")))
+            (each, match_template(WORDS.get("summary.told"), each))
+            for each in dict.fromkeys(sentences(request.part("summary")))
         )
         return {"passages": [each for each, slots in told if slots and slots["value"].lower() not in own]}
     demographics = request.fields("demographics")

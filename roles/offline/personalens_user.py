@@ -25,7 +25,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from .understudy import Draws, MarkedRequest, mentions_any, sentences, split_values, understudy
-from .words import Words, heard, joined, say, tidy
+from .words import Words, joined, match_template, say, tidy
 
 FOLDER = Path(__file__).parent / "data" / "personalens"
 USER = Words(FOLDER / "user.toml")
@@ -87,10 +87,10 @@ class DomainWords:
                 continue
             rest = sentence[len(lead) :]
             for facet in self.facets:
-                slots = heard(facet.reveal, rest)
+                slots = match_template(facet.reveal, rest)
                 if slots:
                     return facet, slots["v"]
-            slots = heard(USER.get("frames"), rest)
+            slots = match_template(USER.get("frames"), rest)
             if slots:
                 known = (facet for facet in self.facets if facet.noun == slots["noun"])
                 return next(known, build_plain_facet(slots["noun"])), slots["v"]
@@ -166,7 +166,9 @@ def find_topic(line: str, current: str) -> str:
     """
     parts = sentences(line)
     for part in reversed(parts):
-        slots = heard((*USER.get("next"), *USER.get("strayed")), part) or heard(_list_opening_sentences(), part)
+        slots = match_template((*USER.get("next"), *USER.get("strayed")), part) or match_template(
+            _list_opening_sentences(), part
+        )
         if slots:
             known = (name for name, entry in _INDEX.table.items() if entry["matter"] == slots["matter"])
             return next(known, "") or next(iter(count_topics(slots["matter"])), slots["matter"])

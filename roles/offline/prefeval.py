@@ -11,7 +11,7 @@ from typing import Any
 from dialoom.personas.similarity import content_words
 
 from .understudy import Draws, MarkedRequest, SpokenLine, sentences, split_values, understudy
-from .words import Words, heard
+from .words import Words, match_template
 
 WORDS = Words(Path(__file__).parent / "data" / "prefeval.toml")
 
@@ -154,7 +154,7 @@ def write(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
 
 def parse_preference(preference: str) -> dict[str, str]:
     """Return the thing and the trait of a preference; empty if no template of the writer matches."""
-    return heard(WORDS.get("write.preference"), preference) or {}
+    return match_template(WORDS.get("write.preference"), preference) or {}
 
 
 def _write_pairs(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:

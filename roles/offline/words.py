@@ -116,7 +116,7 @@ def say(templates: Sequence[str], draws: Draws, slots: Mapping[str, str] | None 
     return tidy(next(filter(None, filled), ""))
 
 
-def heard(templates: Sequence[str], text: str) -> dict[str, str] | None:
+def match_template(templates: Sequence[str], text: str) -> dict[str, str] | None:
     """Match a text against templates and return the slots of the first match; `None` if none matches.
 
     Understudies use this to recognize each other's lines. End marks and case are ignored.

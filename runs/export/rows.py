@@ -270,8 +270,8 @@ class Rows:
     def read(self, part: str, count: RowCount) -> Iterator[Any]:
         """Yield the items of a part (`train`, `test`, or the only one), and count them."""
         items = self._items(part, count)
-        if self.exporter is not None and self.exporter.arranged is not None:
-            items = self.exporter.arranged(items)
+        if self.exporter is not None and self.exporter.arrange is not None:
+            items = self.exporter.arrange(items)
         yield from items
 
     def _items(self, part: str, count: RowCount) -> Iterator[Any]:

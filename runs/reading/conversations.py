@@ -69,7 +69,7 @@ class Item:
 def iter_items(episode: Episode, recipe: Recipe | None = None) -> Iterator[Item]:
     """Yield an episode's items in the order of its judgements; items that the recipe derives come last."""
     counts: Counter[str] = Counter()
-    derived = () if recipe is None else WithLabels.of(recipe).concluded(episode.outcome)
+    derived = () if recipe is None else WithLabels.of(recipe).derive_judgements(episode.outcome)
     for judgement in (*episode.outcome.judgements, *derived):
         turn = "" if judgement.turn is None else f"/{judgement.turn}"
         id_ = f"{episode.id}/{judgement.metric}/{judgement.target}{turn}"

@@ -89,7 +89,7 @@ class Stepper(StepperView):
         """Advance one step. A step that this branch has already played in the same way is not repeated.
 
         Args:
-            changed: Changes to the calls of the step; see `say` and `ask_instead`.
+            changed: Changes to the calls of the step; see `say` and `edit_request`.
 
         Raises:
             SteppingError: If the conversation is at its end.
@@ -215,7 +215,7 @@ class Stepper(StepperView):
         await self._branch_off()
         return await self.step(CallOverrides(replies={request.key: (text, sample)}))
 
-    async def ask_instead(self, role: str, messages: Sequence[ChatMessage]) -> Stop:
+    async def edit_request(self, role: str, messages: Sequence[ChatMessage]) -> Stop:
         """Play one step with a given request to a role instead of its rendered prompt.
 
         Args:
@@ -233,7 +233,7 @@ class Stepper(StepperView):
             await self.resample()
         return stop
 
-    async def exchange(self, role: str, model: str) -> None:
+    async def replace_model(self, role: str, model: str) -> None:
         """Replace a role's model for the following steps of this branch.
 
         Raises:

@@ -95,8 +95,8 @@ async def test_reply_settings_of_a_role_hold_in_the_step_debugger(release: Path,
         async with run.step(1) as stepper:
             await stepper.goto(2)
             with pytest.raises(dialoom.DialoomError, match=r"assistant.frequency_penalty would not be sent"):
-                await stepper.exchange("assistant", "anthropic/claude-sonnet-4-5")
-            await stepper.exchange("assistant", "openai/other")
+                await stepper.replace_model("assistant", "anthropic/claude-sonnet-4-5")
+            await stepper.replace_model("assistant", "openai/other")
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("OPENAI_API_BASE", server.url)
                 await stepper.step()

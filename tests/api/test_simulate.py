@@ -16,11 +16,11 @@ import dialoom
 from dialoom import DialoomError
 from dialoom.graphs import Conversation
 from dialoom.graphs.tables.table import FacetColumn
-from tests.graphs.support import gave_number, judge, played_by
+from tests.graphs.support import gave_number, judge, scripted
 
 PEOPLE = [{"name": "Ada", "style": "brief"}, {"name": "Bo", "style": "wordy"}]
-USER = played_by(["I want to return a kettle.", "DONE"])
-AGENT = played_by(["Sure, case AB-1."])
+USER = scripted(["I want to return a kettle.", "DONE"])
+AGENT = scripted(["Sure, case AB-1."])
 RESOLVED = dialoom.Judge("resolved", rubric="{{ person.name }} reached the goal: {{ task.goal }}")
 
 
@@ -664,7 +664,7 @@ def test_conversations_end_and_are_joined_as_in_a_study(tmp_path: Path) -> None:
         ends=[long],
         opens="assistant",
         roles=[{"name": "clerk", "brief": "You take notes.", "speaks": {"after": "user"}}],
-        user=played_by(["I want to return a kettle."]),
+        user=scripted(["I want to return a kettle."]),
         per_person=1,
     )
     assert run.status().done == 2

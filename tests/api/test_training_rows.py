@@ -12,7 +12,7 @@ import dialoom
 from dialoom import DialoomError
 from tests.api.test_simulate import simulated
 from tests.conftest import Command, read_jsonl
-from tests.graphs.support import played_by
+from tests.graphs.support import scripted
 from tests.runs.test_environments import HONEST, played
 
 METRICS = ["resolved.assistant", "gave_number.assistant"]
@@ -27,7 +27,7 @@ def exported(run: dialoom.Run, format_: str, **options: Any) -> dict[str, Any]:
 
 
 def test_training_rows_have_the_studys_system_message_another_or_none(tmp_path: Path, dialoom: Command) -> None:
-    run = simulated(tmp_path, system="You run a shop.", user=played_by(["A kettle is broken.", "Thanks. DONE"]))
+    run = simulated(tmp_path, system="You run a shop.", user=scripted(["A kettle is broken.", "Thanks. DONE"]))
     lines = [("user", "A kettle is broken."), ("assistant", "Sure, case AB-1.")]
     row = exported(run, "sft")
     assert list(row) == ["id", "messages"]

@@ -65,7 +65,7 @@ def _written(path: Path, *rows: Mapping[str, Any] | str) -> Path:
     return path
 
 
-def _imported(folder: Path, *rows: Mapping[str, Any] | str, **settings: Any) -> dialoom.Imported:
+def _imported(folder: Path, *rows: Mapping[str, Any] | str, **settings: Any) -> dialoom.ImportResult:
     return dialoom.import_transcripts(_written(folder / "talks.jsonl", *rows), path=folder / "talks.db", **settings)
 
 

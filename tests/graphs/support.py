@@ -45,7 +45,7 @@ class Support(DialogueRecipe):
         yield from (Errand(goal=goal) for goal in ("return a kettle", "change an address"))
 
 
-def played_by(lines: Sequence[str]) -> Callable[[list[Any]], Awaitable[str]]:
+def scripted(lines: Sequence[str]) -> Callable[[list[Any]], Awaitable[str]]:
     """Return a player that says the lines in order and then repeats the last one."""
 
     async def player(messages: list[Any]) -> str:

@@ -25,11 +25,11 @@ from dialoom.graphs.scenario import ByHash, SharedValueCache
 from dialoom.prompts import Prompt, PromptLibrary
 from dialoom.roles import BindingError, Cast, Gateway, ModelBinding
 from dialoom.roles.offline import Draws, MarkedRequest, understudy
-from tests.graphs.support import Support, judge, linked_columns, played_by
+from tests.graphs.support import Support, judge, linked_columns, scripted
 from tests.ledgers import MemoryLedger
 
-USER = played_by(["I want it done.", "It is blue.", "Thanks. **DONE**"])
-AGENT = played_by(["Which colour?", "Done, case AB-1."])
+USER = scripted(["I want it done.", "It is blue.", "Thanks. **DONE**"])
+AGENT = scripted(["Which colour?", "Done, case AB-1."])
 PLAYERS = {"user": USER, "assistant": AGENT}
 
 
@@ -117,7 +117,7 @@ def test_only_unparsed_judgements_are_repeated(tmp_path: Path) -> None:
 
 
 def test_turns_are_limited_and_default_report_has_every_metric(tmp_path: Path) -> None:
-    run = played(tmp_path, user=played_by(["Hello?", "And?"]))
+    run = played(tmp_path, user=scripted(["Hello?", "And?"]))
     episode = next(iter(run.episodes()))
     assert (episode.outcome.ended_by, len(episode.outcome.messages)) == ("max_turns", 6)
     table = next(table for table in run.report().tables if table.name == "scores")

@@ -29,7 +29,7 @@ from dialoom.graphs.tables import (
     wilson,
 )
 from dialoom.graphs.tables.table import find_verdict_combinations
-from tests.graphs.support import Support, judge, played_by
+from tests.graphs.support import Support, judge, scripted
 
 scores = st.lists(st.integers(min_value=1, max_value=5), min_size=1, max_size=60)
 
@@ -343,7 +343,7 @@ class Counting(Support):
 
 
 def test_figure_records_which_scenarios_it_counts(tmp_path: Path) -> None:
-    models: dict[str, Any] = {"user": played_by(["I want it.", "Thanks. DONE"]), "assistant": played_by(["Done."])}
+    models: dict[str, Any] = {"user": scripted(["I want it.", "Thanks. DONE"]), "assistant": scripted(["Done."])}
     run = dialoom.play(Counting, path=tmp_path / "run.db", models={**models, "judge": judge})
     table = run.report()["endings"]
     cells = dict(zip(table.columns, table.rows[0], strict=True))
@@ -356,7 +356,7 @@ def test_figure_records_which_scenarios_it_counts(tmp_path: Path) -> None:
 
 
 def test_default_tables_have_the_scales_of_their_metrics(tmp_path: Path) -> None:
-    models: dict[str, Any] = {"user": played_by(["I want it.", "Thanks. DONE"]), "assistant": played_by(["Done."])}
+    models: dict[str, Any] = {"user": scripted(["I want it.", "Thanks. DONE"]), "assistant": scripted(["Done."])}
     run = dialoom.play(Support, path=tmp_path / "run.db", models={**models, "judge": judge})
     scales = run.report()["scores"].scales
     assert scales and set(scales.values()) == {(1, 5)}
@@ -369,7 +369,7 @@ async def silent(_: list[Any]) -> str:
 
 
 def test_pivot_notes_how_many_judgements_have_no_score(tmp_path: Path) -> None:
-    models: dict[str, Any] = {"user": played_by(["I want it.", "Thanks. DONE"]), "assistant": played_by(["Done."])}
+    models: dict[str, Any] = {"user": scripted(["I want it.", "Thanks. DONE"]), "assistant": scripted(["Done."])}
     run = dialoom.play(Counting, path=tmp_path / "run.db", models={**models, "judge": silent})
     table = run.report()["endings"]
     notes, row = " ".join(table.notes), dict(zip(table.columns, table.rows[0], strict=True))
@@ -391,7 +391,7 @@ def test_verdicts_that_imply_a_condition_are_minimal() -> None:
 
 def test_counted_scenarios_are_selected_by_their_expression(tmp_path: Path) -> None:
     """Each condition is an expression over the run that selects the scenarios that meet it."""
-    models: dict[str, Any] = {"user": played_by(["I want it.", "Thanks. DONE"]), "assistant": played_by(["Done."])}
+    models: dict[str, Any] = {"user": scripted(["I want it.", "Thanks. DONE"]), "assistant": scripted(["Done."])}
     run = dialoom.play(Support, path=tmp_path / "run.db", models={**models, "judge": judge})
 
     def selected(counted: ScenarioFilter) -> int:

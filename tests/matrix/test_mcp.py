@@ -20,7 +20,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 import dialoom
 from dialoom import DialoomError
 from tests.conftest import ROOT
-from tests.graphs.support import played_by
+from tests.graphs.support import scripted
 from tests.processes import CommandProcess
 from tests.programs import free_port
 from tests.runs.workers.local_cluster import local_cluster
@@ -208,7 +208,7 @@ def test_call_of_unknown_result_is_not_repeated(folder: Path, assistant: str, mc
 def simulate(folder: Path, assistant: Any, **changed: Any) -> Any:
     """Return the only episode of a simulation with the server."""
     settings = {
-        "user": played_by(["Hello.", "DONE"]),
+        "user": scripted(["Hello.", "DONE"]),
         "assistant": assistant,
         "mcp": [build_server_command(folder)],
         **changed,

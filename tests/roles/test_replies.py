@@ -140,7 +140,7 @@ class Site:
     def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
         return CallPlace("s", "n", 0, 0, 1)
 
-    def heard(self, completion: Completion) -> None:
+    def on_completion(self, completion: Completion) -> None:
         pass
 
 

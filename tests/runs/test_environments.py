@@ -27,7 +27,7 @@ import dialoom as api
 from dialoom import Check, DialoomError, Stepper
 from dialoom.graphs import Conversation, JsonEnvironment, SqliteEnvironment
 from tests.conftest import ROOT, Command
-from tests.graphs.support import judge, played_by
+from tests.graphs.support import judge, scripted
 from tests.processes import CommandProcess
 from tests.runs.stepping.played import stepping
 from tests.runs.test_kill_anywhere import KILLER
@@ -188,7 +188,7 @@ def test_fork_and_rewind_restore_the_environment(tmp_path: Path, assistant: str)
         await stepper.rewind(1 if assistant == GRAPH else 2)
         assert refunds(stepper) == 0
         fork = await stepper.fork("again")
-        await fork.exchange("assistant", f"graph:{SHOP}/{LIAR}")
+        await fork.replace_model("assistant", f"graph:{SHOP}/{LIAR}")
         while not (await fork.here()).is_end:
             await fork.step()
         outcome = await fork.outcome()
@@ -229,7 +229,7 @@ def calling(*calls: tuple[str, dict[str, Any]]) -> Any:
 
 def simulated(path: Path, assistant: Any, environment: Any, **changed: Any) -> Any:
     """Return the only episode of a simulation."""
-    user = played_by(["I need help.", "DONE"])
+    user = scripted(["I need help.", "DONE"])
     given = {"user": user, "assistant": assistant, "environment": environment, **changed}
     (episode,) = dialoom.simulate([{"name": "Ada"}], path=path, **given).episodes()
     return episode
@@ -256,7 +256,7 @@ def test_json_document_is_read_and_updated(tmp_path: Path) -> None:
 
 async def test_environment_that_mutates_its_snapshot_does_not_change_earlier_steps(tmp_path: Path) -> None:
     agent = calling(("update", {"path": "first", "value": 1}), ("update", {"path": "second", "value": 2}))
-    given: dict[str, Any] = {"user": played_by(["I need help.", "DONE"]), "environment": JsonEnvironment}
+    given: dict[str, Any] = {"user": scripted(["I need help.", "DONE"]), "environment": JsonEnvironment}
     run = await dialoom.asimulate([{"name": "Ada"}], path=tmp_path / "run.db", assistant=agent, **given)
     assert next(run.episodes()).outcome.counts["changes"] == 2
     async with run.look(1) as stepper:
@@ -432,7 +432,7 @@ def test_settings_and_functions_of_a_connection_hold_in_every_step(tmp_path: Pat
 
 async def test_foreign_keys_hold_after_a_rewind_and_in_a_branch(tmp_path: Path) -> None:
     agent = calling(("execute", {"sql": "INSERT INTO lines VALUES ('Z9', 1)"}))
-    players = {"user": played_by(["I need help.", "DONE"]), "assistant": agent}
+    players = {"user": scripted(["I need help.", "DONE"]), "assistant": agent}
     run = await dialoom.asimulate([{"name": "Ada"}], path=tmp_path / "run.db", environment=Strict, **players)
     async with run.step(1, models=players) as stepper:
         await stepper.rewind(2)
@@ -573,7 +573,7 @@ def test_assistant_that_never_answers_is_stopped(tmp_path: Path) -> None:
 
 def test_report_warns_of_a_player_without_tools(tmp_path: Path) -> None:
     (tmp_path / "desk.json").write_text('{"tickets": [{"open": true}]}')
-    simulated(tmp_path / "run.db", played_by(["It is done."]), str(tmp_path / "desk.json"), checks=[closed])
+    simulated(tmp_path / "run.db", scripted(["It is done."]), str(tmp_path / "desk.json"), checks=[closed])
     report = str(dialoom.open_run(tmp_path / "run.db").report())
     warning = (
         "Warning: the assistant was offered no tools in 1 of 1 dialogues, because its player is not known to accept "
@@ -618,7 +618,7 @@ def test_report_warns_of_an_assistant_that_never_calls_a_tool(tmp_path: Path) ->
 
 def test_takes_tools_is_refused_for_a_player_that_does_not_accept_tools(tmp_path: Path) -> None:
     with pytest.raises(DialoomError, match=r"takes_tools: assistant is played by object:[\w-]+, which does not accept"):
-        simulated(tmp_path / "run.db", played_by(["It is done."]), Desk, takes_tools="assistant")
+        simulated(tmp_path / "run.db", scripted(["It is done."]), Desk, takes_tools="assistant")
 
 
 def test_turns_are_judged_with_their_calls(tmp_path: Path) -> None:
@@ -638,7 +638,7 @@ def test_turns_are_judged_with_their_calls(tmp_path: Path) -> None:
 
 def test_environment_given_as_an_object_resumes_after_an_interruption(tmp_path: Path) -> None:
     agent = calling(("read", {}), ("update", {"path": "tickets/0/open", "value": False}))
-    user = played_by(["I need help.", "DONE"])
+    user = scripted(["I need help.", "DONE"])
     run = dialoom.simulate(
         [{"name": "Ada"}],
         path=tmp_path / "run.db",

@@ -199,7 +199,7 @@ def test_line_of_a_person_is_kept_and_their_request_repeated_in_spite_of_a_fault
             said = await stepper.say("user", OFFER)
             write_case(await case_of(stepper), tmp_path / "case.json")
             await stepper.goto(3)
-            return said, await stepper.ask_instead("user", request)
+            return said, await stepper.edit_request("user", request)
 
     said, asked = asyncio.run(steps())
     assert said.state["messages"][-1].content == OFFER and [call.model for call in said.calls] == ["said"]

@@ -155,7 +155,7 @@ def test_request_with_calls_is_edited_and_sent(made: Path) -> None:
         (asked,) = await stepper.next_requests()
         text = format_messages(asked.request.messages)
         assert parse_messages(text) == [*asked.request.messages] and '=== tool {"tool_call_id"' in text
-        stop = await stepper.ask_instead("clerk", parse_messages(text.replace('{"jars": ', '{"jars": 1')))
+        stop = await stepper.edit_request("clerk", parse_messages(text.replace('{"jars": ', '{"jars": 1')))
         assert stop.calls[0].is_edited and stop.calls[0].messages[2] == asked.request.messages[2]
         await stepper.goto(3)
         await stepper.edit("messages[1].content", '{"jars": 0}')

@@ -141,7 +141,7 @@ async def test_stateless_player_that_replaces_a_stateful_one_gets_whole_conversa
     run = await asyncio.to_thread(played, tmp_path / "run.db", most=1, max_turns=3)
     async with run.step(1) as stepper:
         await stepper.rewind(4)
-        await stepper.exchange("assistant", "python:tests.sessions.test_lines:stateless")
+        await stepper.replace_model("assistant", "python:tests.sessions.test_lines:stateless")
         await stepper.run()
         await stepper.rewind(2)
         await stepper.resample()
@@ -159,7 +159,7 @@ async def test_graph_with_a_memory_continues_a_conversation_whose_role_was_state
     run = await asyncio.to_thread(played, tmp_path / "run.db", most=1, assistant=stateless)
     async with run.step(1) as stepper:
         await stepper.rewind(3)
-        await stepper.exchange("assistant", f"graph:{Path(__file__).with_name('memories.py')}:in_memory")
+        await stepper.replace_model("assistant", f"graph:{Path(__file__).with_name('memories.py')}:in_memory")
         await stepper.run()
         shown = stepper.state["players"]["assistant"]["values"]["messages"]
     assert len(shown) == 4
@@ -170,7 +170,7 @@ async def test_equal_reply_to_an_edited_request_does_not_change_other_states(tmp
     async with run.step(1) as stepper:
         before = dict(stepper.state["players"])
         await stepper.rewind(3)
-        await stepper.ask_instead("assistant", [{"role": "user", "content": OTHER_WORDS}])
+        await stepper.edit_request("assistant", [{"role": "user", "content": OTHER_WORDS}])
         await stepper.run()
         assert stepper.state["players"] == {"assistant": [OTHER_WORDS, "Message 1.2."]}
         main = await stepper.switch("main")

@@ -203,14 +203,14 @@ async def _prompt(interpreter: CommandInterpreter, rest: str) -> Answer | Stop:
     messages = edit_messages(selected[0].request.messages)
     if messages is None:
         return build_note("the prompt is unchanged, so nothing was played")
-    return await interpreter.stepper.ask_instead(selected[0].name, messages)
+    return await interpreter.stepper.edit_request(selected[0].name, messages)
 
 
 async def _model(interpreter: CommandInterpreter, rest: str) -> Answer:
     role, model = _split_first_word(rest)
     if not model:
         raise SteppingError("model takes a role and a model: model assistant openai/gpt-4o-mini")
-    await interpreter.stepper.exchange(role, model)
+    await interpreter.stepper.replace_model(role, model)
     return build_note(f"{role} is now played by {model} on {interpreter.stepper.branch}")
 
 

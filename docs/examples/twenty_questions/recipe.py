@@ -11,7 +11,7 @@ from langchain_core.messages import BaseMessage
 from pydantic import Field
 
 from dialoom.graphs import Check, DialogueRecipe, Judge, RecipeOptions, Scenario, Turns
-from dialoom.roles.offline import Draws, MarkedRequest, Words, heard, understudy
+from dialoom.roles.offline import Draws, MarkedRequest, Words, match_template, understudy
 
 
 class Options(RecipeOptions):
@@ -73,7 +73,7 @@ def play_guesser(request: MarkedRequest, draws: Draws) -> str:
     """Ask about a trait that is still open, until one word is left."""
     words, asked = dict(WORDS.get("things")), set()
     for question, reply in zip(request.said_by("assistant"), request.said_by("user"), strict=False):
-        asked.add(trait := (heard(WORDS.get("guesser.ask"), question) or {}).get("trait", ""))
+        asked.add(trait := (match_template(WORDS.get("guesser.ask"), question) or {}).get("trait", ""))
         words = {name: traits for name, traits in words.items() if (trait in traits) == reply.startswith("Yes")}
     open_traits = sorted({trait for traits in words.values() for trait in traits} - asked)
     if len(words) > 1 and open_traits:
@@ -86,7 +86,7 @@ def play_judge(request: MarkedRequest, draws: Draws) -> dict[str, object]:
     """Decide whether every answer agrees with words.toml."""
     traits = WORDS.get(f"things.{request.part('word')}", [])
     for question, reply in zip(request.said_by("guesser"), request.said_by("keeper"), strict=False):
-        trait = (heard(WORDS.get("guesser.ask"), question) or {}).get("trait")
+        trait = (match_template(WORDS.get("guesser.ask"), question) or {}).get("trait")
         if trait and (trait in traits) != reply.startswith("Yes"):
             return {"verdict": False, "explanation": f"{question} {reply}"}
     return {"verdict": True, "explanation": WORDS.say("judge.honest", draws)}

@@ -34,7 +34,7 @@ def rows(format_: str, *trees: dict[str, Any], state: str = "done", **options: A
         for tree in trees:
             yield from exporter.items(episode(tree, state), None, {}, {}, **keywords)
 
-    return list(exporter.arranged(items()) if exporter.arranged else items())
+    return list(exporter.arrange(items()) if exporter.arrange else items())
 
 
 def checked_path(tree: dict[str, Any], prompt: list[dict[str, str]]) -> str:

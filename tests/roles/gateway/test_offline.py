@@ -36,7 +36,7 @@ class Site:
     def place(self, _messages: object) -> object:
         return make_place()
 
-    def heard(self, _completion: object) -> None:
+    def on_completion(self, _completion: object) -> None:
         """Do nothing."""
 
 

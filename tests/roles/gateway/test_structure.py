@@ -45,7 +45,7 @@ class Site:
         """Return the place."""
         return make_place()
 
-    def heard(self, completion: Any) -> None:
+    def on_completion(self, completion: Any) -> None:
         """Do nothing."""
 
 

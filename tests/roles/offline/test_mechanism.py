@@ -15,7 +15,15 @@ from dialoom.personas import DEFAULT_THRESHOLD, POOL_KINDS, LexicalEmbedder, Poo
 from dialoom.personas.similarity import find_nearest_neighbours
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import offline
-from dialoom.roles.offline import Draws, MarkedRequest, NoUnderstudyError, Words, heard, read_request, understudy
+from dialoom.roles.offline import (
+    Draws,
+    MarkedRequest,
+    NoUnderstudyError,
+    Words,
+    match_template,
+    read_request,
+    understudy,
+)
 from dialoom.roles.offline.words import say
 
 from .asking import answer
@@ -64,8 +72,11 @@ def test_templates_fill_their_slots_and_can_be_read_back(tmp_path: Path) -> None
     assert texts == {"I take leek soup.", "Give me leek soup."}
     assert words.say("order.soup", Draws(1), {"bread": "rye"}) == "Nothing but rye."
     assert [words.say(name, Draws(1)) for name in ("plain", "order", "none")] == ["", "", ""]
-    assert heard(words.get("order.soup"), "Give me leek soup with salt.") == {"soup": "leek soup", "extra": "salt"}
-    assert heard(words.get("order.soup"), "I want soup.") is None
+    assert match_template(words.get("order.soup"), "Give me leek soup with salt.") == {
+        "soup": "leek soup",
+        "extra": "salt",
+    }
+    assert match_template(words.get("order.soup"), "I want soup.") is None
     with pytest.raises(ValueError, match="unbalanced"):
         say(["one <two"], Draws(1))
 

@@ -122,11 +122,11 @@ def test_branch_of_a_branch_inherits_its_settings(made_once: MadeOnce, tmp_path:
     async def act(stepper: Stepper) -> None:
         await stepper.goto(2)
         first = await stepper.fork("first")
-        await first.exchange("assistant", "python:others:brief")
+        await first.replace_model("assistant", "python:others:brief")
         sample = await first.resample()
         await first.step()
         second = await first.fork("second")
-        await second.exchange("assistant", "python:players:assistant")
+        await second.replace_model("assistant", "python:players:assistant")
         await second.run()
         await first.run()
         said = [[m.content for m in each.state["messages"] if m.name == "assistant"] for each in (first, second)]
@@ -276,11 +276,11 @@ def test_two_steppers_on_one_branch_keep_each_others_changes(made_once: MadeOnce
         await stepper.goto(2)
         one = await stepper.fork("mine")
         other = await stepper.switch("mine")
-        await other.exchange("assistant", "python:others:brief")
+        await other.replace_model("assistant", "python:others:brief")
         await other.resample()
         stop = await one.step()
         assert stop.state["messages"][-1].content == "As you like."
-        await one.exchange("user", "python:others:brief")
+        await one.replace_model("user", "python:others:brief")
         [branch] = stepper.branches()[1:]
         assert (sorted(branch.models), branch.head) == (["assistant", "user"], stop.checkpoint)
 

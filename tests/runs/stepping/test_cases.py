@@ -85,9 +85,9 @@ def test_actions_of_a_person_are_in_the_case(made_once: MadeOnce, tmp_path: Path
     async def act(stepper: Stepper) -> None:
         await stepper.goto(1)
         await stepper.say("user", "Rather a quiet place.")
-        await stepper.ask_instead("assistant", [{"role": "user", "content": "Say: hello"}])
+        await stepper.edit_request("assistant", [{"role": "user", "content": "Say: hello"}])
         await stepper.edit("messages[0].content", "Rather a loud place.")
-        await stepper.exchange("assistant", "python:others:brief")
+        await stepper.replace_model("assistant", "python:others:brief")
         await stepper.run()
 
     case = saved(path, act)
@@ -342,7 +342,7 @@ def test_parallel_tasks_are_edited_by_number(run: Path) -> None:
         assert called_roles(run, 4) == ["writer"]
         assert (await replay(await case_of(stepper))).departures == []
         await stepper.rewind()
-        stop = await stepper.ask_instead("write:2", [{"role": "user", "content": "Cellos, briefly"}])
+        stop = await stepper.edit_request("write:2", [{"role": "user", "content": "Cellos, briefly"}])
         assert stop.state["notes"] == ["On ferries", "On alpacas", "On Cellos, briefly"]
         assert sorted(call.is_edited for call in stop.calls) == [False, False, True]
         await stepper.run()
@@ -388,7 +388,7 @@ def test_line_goes_to_the_named_role_of_a_node_that_asks_two(run: Path, dialoom:
 def test_repeated_request_shows_what_the_person_wrote(run: Path) -> None:
     async def act(stepper: Stepper) -> None:
         await stepper.goto(2)
-        stop = await stepper.ask_instead("write:0", [{"role": "user", "content": "Say nothing."}])
+        stop = await stepper.edit_request("write:0", [{"role": "user", "content": "Say nothing."}])
         first, second = (call for call in stop.calls if call.is_edited)
         assert first.messages == ({"role": "user", "content": "Say nothing."},)
         assert second.messages[0] == {"role": "user", "content": "Say nothing."}

@@ -27,7 +27,7 @@ async def another_ending(stepper: Stepper) -> None:
     """Play a branch with a person's reply, another model and an edit to its end."""
     await stepper.goto(3)
     await stepper.say("user", "By the river, please.")
-    await stepper.exchange("assistant", "python:others:brief")
+    await stepper.replace_model("assistant", "python:others:brief")
     await stepper.step()
     await stepper.edit("messages[0].content", "Good morning.")
     await stepper.run()
@@ -97,7 +97,7 @@ def test_promoted_branch_names_all_its_models(dialoom: Command, made_once: MadeO
     async def act(stepper: Stepper) -> None:
         await stepper.goto(3)
         for model in ("python:others:brief", "offline/attentive"):
-            await stepper.exchange("assistant", model)
+            await stepper.replace_model("assistant", model)
             await stepper.run([stepper.condition("user")])
         if not (await stepper.here()).is_end:
             await stepper.run()
@@ -118,7 +118,7 @@ def test_judges_of_a_later_set_are_named_in_the_export_of_a_branch(dialoom: Comm
 
     async def act(stepper: Stepper) -> None:
         await stepper.goto_where(stepper.condition("judge"))
-        await stepper.exchange("judge", "python:others:strict")
+        await stepper.replace_model("judge", "python:others:strict")
         await stepper.run()
         await stepper.promote()
 
@@ -287,7 +287,7 @@ async def judge(messages):
         assert len(stop.next) == 6
         assert call_counts(path).rows == rows + 1, "only the failed call is repeated"
         await stepper.resample()
-        await stepper.exchange("judge", "python:players:judge")
+        await stepper.replace_model("judge", "python:players:judge")
         end = await stepper.step()
         assert end.is_end
         assert {call.sample for call in end.calls} == {1}

@@ -110,7 +110,7 @@ def test_judgement_by_an_edited_request_does_not_count_for_another_conversation(
     async def save() -> None:
         async with api.step("shop.db", 1) as stepper:
             await stepper.goto_where(stepper.condition("judge_resolved_assistant"))
-            await stepper.ask_instead("judge", [{"role": "user", "content": "It is cancelled, is it not?"}])
+            await stepper.edit_request("judge", [{"role": "user", "content": "It is cancelled, is it not?"}])
             write_case(await case_of(stepper), shop / "leading.json")
 
     asyncio.run(save())

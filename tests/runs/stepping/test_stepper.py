@@ -50,7 +50,7 @@ def test_branch_makes_only_calls_that_differ(made_once: MadeOnce, tmp_path: Path
         await branch.goto(3)
         assert (await branch.step()).checkpoint != said.checkpoint
         await branch.goto(said.number)
-        await branch.exchange("assistant", "python:others:brief")
+        await branch.replace_model("assistant", "python:others:brief")
         assert (await branch.step()).state["messages"][-1].content == "As you like."
         await branch.goto(said.number)
         await branch.resample()
@@ -298,7 +298,7 @@ def test_changed_request_model_or_sample_repeats_the_following_calls(made_once: 
         end = len(await stepper.stops()) - 1
         there = await stepper.switch("main")
         await there.goto(2)
-        stop = await there.ask_instead("assistant", [{"role": "user", "content": "Say: hello"}])
+        stop = await there.edit_request("assistant", [{"role": "user", "content": "Say: hello"}])
         assert stop.state["messages"][-1].content == "Reply to: Say: hello"
         assert stop.calls[0].is_edited
         assert called_roles(path, rows) == ["assistant"]
@@ -306,7 +306,7 @@ def test_changed_request_model_or_sample_repeats_the_following_calls(made_once: 
 
         there = await stepper.switch("main")
         await there.goto(2)
-        await there.exchange("assistant", "python:others:brief")
+        await there.replace_model("assistant", "python:others:brief")
         stop = await there.run([there.condition("judge")])
         assert {call.model for each in await there.stops() for call in each.calls if call.role == "assistant"} == {
             "python:others:brief"
@@ -314,7 +314,7 @@ def test_changed_request_model_or_sample_repeats_the_following_calls(made_once: 
         assert called_roles(path, rows)[0] == "assistant"
         rows = call_counts(path).rows
         await there.goto(2)
-        await there.exchange("assistant", "python:players:assistant")
+        await there.replace_model("assistant", "python:players:assistant")
         await there.run()
         assert call_counts(path).rows == rows, "the replies of the role's own model are recorded"
 
