@@ -9,6 +9,7 @@ from dialoom.api.expecting import (
     replay as replay,
 )
 from dialoom.api.importing import (
+    ImportResult as ImportResult,
     aimport_transcripts as aimport_transcripts,
     import_transcripts as import_transcripts,
 )
