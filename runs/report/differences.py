@@ -282,7 +282,7 @@ _LENGTH_NOTE = (
 
 
 def length_table(reported: Sequence[ReportedRun], labels: Sequence[str], where: str | None) -> list[Table]:
-    """Return a table of correlations of score and length, by scaled metric and set; empty without results.
+    """Return a table of correlations of a judge's score and length, by scaled metric and set; empty without results.
 
     Args:
         reported: The runs, each with a set.
@@ -293,10 +293,12 @@ def length_table(reported: Sequence[ReportedRun], labels: Sequence[str], where: 
     table = Table("length", "Length bias", [*(["judgements"] if several else []), "metric", "correlation"])
     table.facets = {"judgements": None, "metric": None}
     for each, label in zip(reported, labels, strict=True):
+        judging = WithJudging.of(each.run.recipe)
+        scaled = judging.scales.keys() - judging.check_metrics
         pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
         for episode in select_episodes(each.run, each.set_name, where):
             for judgement in episode.outcome.judgements:
-                if judgement.metric not in WithJudging.of(each.run.recipe).scales or judgement.score is None:
+                if judgement.metric not in scaled or judgement.score is None:
                     continue
                 for words in _count_judged_words(episode.outcome, judgement):
                     pairs[format_subject(judgement)].append((words, float(judgement.score)))

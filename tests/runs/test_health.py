@@ -301,3 +301,22 @@ def test_contradictions_are_found_by_statements_about_the_verdict(
 ) -> None:
     judgement = Judgement(metric="m", target="assistant", score=score, explanation=explanation)
     assert contradicts(judgement) == is_contradiction
+
+
+def test_bias_by_length_is_that_of_judges_not_of_checks(tmp_path: Path) -> None:
+    async def assistant(messages: list[Any]) -> str:
+        return "word " * (1 + hashlib.sha256(str(messages).encode()).digest()[0] % 9)
+
+    async def judge(messages: list[Any]) -> str:
+        score = 1 + hashlib.sha256(str(messages).encode()).digest()[0] % 5
+        return f'{{"explanation": "It was so.", "score": {score}}}'
+
+    run = dialoom.simulate(
+        people=[{"name": f"Person {number}"} for number in range(12)],
+        assistant=assistant,
+        judge=judge,
+        judges=[dialoom.Judge("tone", rubric="Polite.", scale=(1, 5))],
+        checks=[dialoom.Check("words", lambda talk: len(talk.text("assistant").split()), scale=(0, 1000))],
+        path=tmp_path / "run.db",
+    )
+    assert [row[0] for row in run.report()["length"].rows] == ["tone (assistant)"]
