@@ -229,7 +229,7 @@ class Budget(BaseModel):
             problem = error.errors()[0]
             raise build_setting_error({**problem, "loc": ("budget", *problem["loc"])}) from error
 
-    def changed(self, overrides: Budget | None) -> Budget:
+    def with_changes(self, overrides: Budget | None) -> Budget:
         """Return this budget with the bounds that another budget sets; a bound that it sets to `None` is removed."""
         if overrides is None:
             return self
@@ -267,7 +267,7 @@ class Price:
                     setting="prices",
                 )
 
-    def of(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
+    def compute_cost(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
         """Return the cost in US dollars. Cached tokens are included in the input tokens."""
         cached_tokens = min(cached_tokens, input_tokens)
         cached_price = self.input if self.cached_input is None else self.cached_input

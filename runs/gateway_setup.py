@@ -61,7 +61,7 @@ class RunLimits(CallLimits):
         for role in as_mapping(settings["timeout"]):
             if role and role not in {*roles, TOOL_ROLE}:
                 raise RunError(f"timeout: unknown role {role!r}; the roles are {', '.join(roles)}", setting="timeout")
-        values = dict(self) | {"budget": self.budget.changed(cast("Budget | None", settings["budget"]))}
+        values = dict(self) | {"budget": self.budget.with_changes(cast("Budget | None", settings["budget"]))}
         for name in build_settings_model(LimitSettings).model_fields.keys() - {
             "budget"
         }:  # one without a field raises a KeyError

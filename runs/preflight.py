@@ -377,7 +377,7 @@ def _estimate_usage(usages: Sequence[Usage], factor: float, model: str, prices: 
         for name in ("calls", "input_tokens", "output_tokens")
     )
     price = prices.find_price(model)
-    cost = None if price is None else price.of(round(input_tokens), round(output_tokens))
+    cost = None if price is None else price.compute_cost(round(input_tokens), round(output_tokens))
     return ExpectedUsage(calls, input_tokens, output_tokens, cost)
 
 

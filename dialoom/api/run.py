@@ -527,17 +527,17 @@ class RunReader:
             lambda file: compute_agreement(file, labels, judging=judging, metrics=metrics, scales=scales, where=where)
         )
 
-    def judge_health(self, judging: str | None = None, *, most: int | None = None) -> list[Health]:
+    def judge_health(self, judging: str | None = None, *, limit: int | None = None) -> list[Health]:
         """Return the health of a judge in each of its metrics; reports contain it as the table `judge-health`.
 
         Args:
             judging: The set of judgements; by default the oldest.
-            most: The maximum number of scenarios to read, in plan order; by default all.
+            limit: The maximum number of scenarios to read, in plan order; by default all.
 
         Raises:
             StoreError: If there is no such set.
         """
-        return self._read(lambda file: assess_health(label_runs([file], file.recipe, judging)[0], None, most))
+        return self._read(lambda file: assess_health(label_runs([file], file.recipe, judging)[0], None, limit))
 
     def position(self, scenario: str | int) -> int:
         """Return the position of a scenario in the plan, from 0; `scenario` is as for `episode`.

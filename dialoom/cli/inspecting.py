@@ -285,7 +285,7 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_
             return
         recipe, scenario, episode = run.recipe, run.scenario(name), recorded or run.so_far(name)
         is_judged = any(judgement.score is not None for judgement in episode.outcome.judgements)
-        health = run.judge_health(judging, most=_MAX_HEALTH_SCENARIOS) if is_judged else ()
+        health = run.judge_health(judging, limit=_MAX_HEALTH_SCENARIOS) if is_judged else ()
     _print_episode(
         episode,
         {**scenario.portrait(), **scenario.described()},

@@ -379,7 +379,7 @@ class Prices:
         price = self.stated.get(model)
         if price is None or completion.input_tokens is None or completion.output_tokens is None:
             return completion
-        cost = price.of(completion.input_tokens, completion.output_tokens, completion.cached_tokens or 0)
+        cost = price.compute_cost(completion.input_tokens, completion.output_tokens, completion.cached_tokens or 0)
         return replace(completion, cost=cost)
 
     def estimate_cost(self, model: str, tokens: int) -> float | None:

@@ -226,7 +226,7 @@ class StatusReader:
         for model, calls, cost, tokens, *unpriced in self._reader.execute(_TAKEN).fetchall():
             total += Spend(calls, tokens, cost)
             if any(unpriced) and (price := prices.find_price(model)) is not None:
-                total += Spend(cost=price.of(*unpriced))
+                total += Spend(cost=price.compute_cost(*unpriced))
         for model, calls, letters in self._reader.execute(_UNCOUNTED).fetchall():
             tokens = estimate_tokens(letters, calls)
             total += Spend(0, tokens, prices.estimate_cost(model, tokens) or 0.0)

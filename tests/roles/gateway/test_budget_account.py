@@ -182,12 +182,12 @@ async def test_call_over_the_limit_waits_for_calls_in_flight() -> None:
 
 
 def test_cached_input_has_its_own_price() -> None:
-    assert Price(2, 8, 0.5).of(1_000_000, 500_000, 400_000) == pytest.approx(0.6 * 2 + 0.4 * 0.5 + 0.5 * 8)
-    assert Price(2, 8).of(1_000_000, 0, 400_000) == pytest.approx(2)
+    assert Price(2, 8, 0.5).compute_cost(1_000_000, 500_000, 400_000) == pytest.approx(0.6 * 2 + 0.4 * 0.5 + 0.5 * 8)
+    assert Price(2, 8).compute_cost(1_000_000, 0, 400_000) == pytest.approx(2)
 
 
 def test_more_cached_tokens_than_tokens_are_ignored() -> None:
-    assert Price(2, 8, 0.5).of(100, 0, 900) == pytest.approx(100 * 0.5 / 1_000_000)
+    assert Price(2, 8, 0.5).compute_cost(100, 0, 900) == pytest.approx(100 * 0.5 / 1_000_000)
 
 
 def test_stated_price_wins_and_unknown_stays_unknown() -> None:
