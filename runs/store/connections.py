@@ -85,7 +85,7 @@ def _connect_reader(path: Path) -> sqlite3.Connection:
     try:
         connection = _connect(uri + "?mode=rw")
     except sqlite3.OperationalError:  # the file or its folder is read-only, so nobody can be writing
-        log = path.with_name(path.name + "-wal")
+        log = log_path(path)
         if log.exists() and log.stat().st_size:  # `immutable` would ignore the log silently
             raise StoreError(
                 f"{path} is in a read-only folder, where the data in {log.name} cannot be read; copy both files to a "
@@ -328,6 +328,12 @@ def _take(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def log_path(path: Path) -> Path:
+    """Return the path of a file's log. SQLite writes it beside the file to which a symbolic link refers."""
+    real = Path(os.path.realpath(path))
+    return real.with_name(real.name + "-wal")
+
+
 def identity(path: Path) -> tuple[int, int] | None:
     """Return a file's device and inode, which change if it is replaced by another file; `None` if it is missing."""
     try:
@@ -343,7 +349,7 @@ Signature = tuple[tuple[int, int] | None, ...]
 def signature(path: Path) -> Signature:
     """Return the modification times and sizes of the file and its log."""
     found: list[tuple[int, int] | None] = []
-    for each in (path, path.with_name(path.name + "-wal")):
+    for each in (path, log_path(path)):
         try:
             status = each.stat()
         except OSError:

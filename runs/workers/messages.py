@@ -123,8 +123,9 @@ _MERGE_BATCH_SIZE = 20
 
 
 def workers_folder(path: Path) -> Path:
-    """Return the folder in which a run's workers on its machine keep their files."""
-    return path.with_name(path.name + ".workers")
+    """Return the folder in which a run's workers on its machine keep their files; the same for all links to the run."""
+    real = Path(os.path.realpath(path))
+    return real.with_name(real.name + ".workers")
 
 
 def read_leftovers(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,20 @@ def test_expression_is_evaluated_once_for_all_pages(run: dialoom.Run, monkeypatc
         connection.execute("UPDATE judgements SET score = 0 WHERE metric = 'coherence' AND scenario = 5")
     assert run.scenarios(where=where).total == 3
     assert evaluated == [where, where]
+
+
+def test_expression_is_evaluated_anew_for_a_link_to_a_run_that_is_being_written(
+    run: dialoom.Run, tmp_path: Path
+) -> None:
+    link = tmp_path / "link.db"
+    link.symlink_to(run.path)
+    where = "coherence >= 1 and number > 0"
+    with closing(sqlite3.connect(run.path)) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert dialoom.open_run(link).scenarios(where=where).total == 4
+        with connection:
+            connection.execute("UPDATE judgements SET score = 0 WHERE metric = 'coherence' AND scenario = 5")
+        assert dialoom.open_run(link).scenarios(where=where).total == 3
 
 
 def test_long_search_reports_progress_and_can_be_cancelled(run: dialoom.Run) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 
-from dialoom.runs.store.connections import BUSY_SECONDS, WriteLock
+from dialoom.runs.store.connections import BUSY_SECONDS, WriteLock, log_path
 from dialoom.runs.store.schema import CHECKPOINT_INDEXES, CHECKPOINT_TABLES, create_tables
 from dialoom.runs.store.texts import Texts
 from dialoom.runs.store.writer import Writer
@@ -238,5 +238,5 @@ def _build_config(put: Put) -> RunnableConfig:
 
 
 def _measure_size(path: Path) -> int:
-    log = path.with_name(path.name + "-wal")
+    log = log_path(path)
     return path.stat().st_size + (log.stat().st_size if log.exists() else 0)

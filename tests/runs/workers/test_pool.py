@@ -281,6 +281,31 @@ def test_files_of_a_killed_run_are_merged_first(
     assert is_cleaned_up(run.path)
 
 
+def test_files_of_a_killed_run_are_found_through_every_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    local, counting = local_cluster(monkeypatch), Counting()
+    models: dict[str, Any] = {"assistant": counting}
+    run = api.plan(RECIPE, path=tmp_path / "run.db", options=SMALL, models=models)
+    (tmp_path / "links").mkdir()
+    link = tmp_path / "links" / "link.db"
+    link.symlink_to(run.path)
+
+    class Killed(BaseException):
+        pass
+
+    def kill(delivery: WorkerReport | None, _has: set[int]) -> bool:
+        if delivery is not None:
+            raise Killed
+        return False
+
+    local.is_deadly = kill
+    with pytest.raises(Killed):
+        api.resume(link, models=models, workers=2, concurrency=4)
+    local.close_files()
+    assert counting.asked
+    assert api.resume(run.path, models=models).status().usage.calls == counting.asked == 3 + 12
+    assert is_cleaned_up(run.path) and [*link.parent.iterdir()] == [link]
+
+
 def test_stopping_reaches_all_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
