@@ -176,12 +176,13 @@ def panel_note(reported: ReportedRun, where: str | None, is_labelled: bool) -> s
     chosen = (
         {each.id for each in select_episodes(reported.run, reported.set_name, where)} if members and where else None
     )
+    checks = WithJudging.of(reported.run.recipe).check_metrics
     scored, by_fewer = Counter[str](), Counter[str]()
     for episodes in sets:
         if chosen is not None and episodes[0].id not in chosen:
             continue
         judgements = (pair for episode in episodes for pair in index_by_subject(episode.outcome.judgements).items())
-        given = Counter(subject for subject, each in judgements if each.score is not None)
+        given = Counter(subject for subject, each in judgements if each.score is not None and each.metric not in checks)
         for (metric, target, *_), count in given.items():
             scored[f"{metric} ({target})"] += 1
             by_fewer[f"{metric} ({target})"] += count < len(members)

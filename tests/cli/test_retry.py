@@ -448,6 +448,22 @@ def test_alpha_of_people_with_the_same_scores_in_all_scenarios_has_the_interval_
     assert (few := krippendorff_alpha(things * 20, [*range(4)] * 30)) is not None and few.low is None
 
 
+def test_panel_counts_only_scores_of_its_judges(tmp_path: Path) -> None:
+    async def sure(messages: list[dict[str, str]]) -> str:
+        return f'{{"explanation": "it is done after {len(messages)}", "verdict": true}}'
+
+    run = door.simulate(
+        people=[f"person {number}" for number in range(1, 7)],
+        assistant="offline/placeholder",
+        judges=[door.Judge("done", rubric="It is done for {{ person.description }}.")],
+        checks=[door.Check("spoken", lambda talk: bool(talk.messages))],
+        judge=sure,
+        path=tmp_path / "run.db",
+    ).judge(sure, name="second", sample=3)
+    notes = [note for note in run.report(judging="panel")["scores"].notes if note.startswith("Scored by fewer")]
+    assert notes == ["Scored by fewer than all 2 judges of the panel: done (assistant) 3 of 6."]
+
+
 def test_rank_correlation_by_hand() -> None:
     """The ranks are 1, 2.5, 2.5, 4 and 1, 3, 2, 4; an interval needs ten pairs, and constant values have no tau."""
     found = rank_correlation([(1, 10), (2, 30), (2, 20), (3, 40)])
