@@ -60,7 +60,7 @@ class Conversation:
         return self.outcome.environment
 
     @property
-    def tool_results(self) -> Iterator[tuple[FunctionCall, str | None]]:
+    def tool_results(self) -> tuple[tuple[FunctionCall, str | None], ...]:
         """Each tool call, paired with the tool's result. The result is `None` for a call that was never answered."""
         return self.outcome.tool_results
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -212,12 +212,19 @@ class Outcome(Frozen):
         return self.details.get(ENVIRONMENT)
 
     @property
-    def tool_results(self) -> Iterator[tuple[FunctionCall, str | None]]:
+    def tool_results(self) -> tuple[tuple[FunctionCall, str | None], ...]:
         """Each tool call, paired with the tool's result. The result is `None` for a call that was never answered."""
-        results = {line.tool_call_id: line.content for line in self.messages if line.tool_call_id is not None}
+        found: list[tuple[FunctionCall, str | None]] = []
+        unanswered: dict[str | None, list[int]] = {}
         for line in self.messages:
+            unanswered |= {call["id"]: [] for call in line.tool_calls}  # later calls may reuse the ids of earlier ones
             for call in line.tool_calls:
-                yield call, results.get(call["id"])
+                unanswered[call["id"]].append(len(found))
+                found.append((call, None))
+            if indexes := unanswered.get(line.tool_call_id):
+                index = indexes.pop(0)
+                found[index] = (found[index][0], line.content)
+        return tuple(found)
 
 
 EARLIER_ATTEMPTS = "earlier_attempts"

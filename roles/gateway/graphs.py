@@ -165,9 +165,18 @@ def _build_tool(definition: Mapping[str, Any], run_tool: RunTool, results: ToolR
 
 def _extract_calls(added: Sequence[BaseMessage]) -> ToolResults:
     """Return the tool calls in the messages that a graph has added, with their outputs, which are empty if missing."""
-    outputs = {getattr(message, "tool_call_id", None): join_text(message.content) for message in added}
-    calls = [call for message in added for call in getattr(message, "tool_calls", ())]
-    return [(_build_call(call["name"], call["args"]), outputs.get(call["id"] or "", "")) for call in calls]
+    found: ToolResults = []
+    unanswered: dict[str | None, list[int]] = {}
+    for message in added:
+        calls = getattr(message, "tool_calls", ())
+        unanswered |= {call["id"]: [] for call in calls}  # later calls may reuse the ids of earlier ones
+        for call in calls:
+            unanswered[call["id"]].append(len(found))
+            found.append((_build_call(call["name"], call["args"]), ""))
+        if indexes := unanswered.get(getattr(message, "tool_call_id", None)):
+            index = indexes.pop(0)
+            found[index] = (found[index][0], join_text(message.content))
+    return found
 
 
 def _build_call(name: str, arguments: Any) -> FunctionCall:

@@ -171,7 +171,7 @@ def test_tool_results_are_paired_with_their_calls_by_id(tmp_path: Path, reused: 
             {"id": id_, "type": "function", "function": {"name": name, "arguments": json.dumps({"of": value})}}
             for id_, name, value in calls
         ]
-        results = [{"role": "tool", "tool_call_id": id_, "content": f"result of {id_}"} for id_ in answers]
+        results = [{"role": "tool", "tool_call_id": id_, "content": f"{tools[0]} {id_}"} for id_ in answers]
         return [{"role": "assistant", "content": "", "tool_calls": made}, *results]
 
     again = ("c1", "c2") if reused else ("c3", "c4")
@@ -181,7 +181,7 @@ def test_tool_results_are_paired_with_their_calls_by_id(tmp_path: Path, reused: 
         *called(*again, ("find", "open"), *reversed(again)),
     ]
     run = _imported(tmp_path, {"messages": [*messages, {"role": "assistant", "content": "Done."}]}).run
-    results = [f"result of {id_}" for id_ in ("c1", "c2", *again)]
+    results = ["look c1", "look c2", *(f"find {id_}" for id_ in again)]
     row = _exported(run, "sft", tmp_path / "sft.jsonl")
     assert [(each["name"], each["content"]) for each in row["messages"] if each["role"] == "tool"] == [
         *zip(("look", "seek", "find", "open"), results, strict=True)
@@ -191,6 +191,7 @@ def test_tool_results_are_paired_with_their_calls_by_id(tmp_path: Path, reused: 
     assert observed == [results[:2], results[2:]]
     (episode,) = run.episodes()
     assert [line.content for line in episode.outcome.messages if line.role == "tool"] == results
+    assert [result for _, result in episode.outcome.tool_results] == results
 
 
 def test_tools_of_conversations_are_exported_and_imported_again(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
 from pydantic import BaseModel
 
 import dialoom
@@ -564,6 +565,34 @@ def test_tool_calls_of_a_graph_without_a_tool_loop_are_run(tmp_path: Path) -> No
     episode = simulated(tmp_path / "run.db", graph, JsonEnvironment, max_turns=1, ends=[])
     assert [line.role for line in episode.outcome.messages] == ["user", "assistant", "tool", "assistant"]
     assert episode.outcome.environment == {"done": True}
+
+
+def test_check_that_requires_a_tool_call_fails_without_one(tmp_path: Path) -> None:
+    checks = [
+        Check("called", lambda talk: bool(talk.tool_results)),
+        Check("calls", lambda talk: len(talk.tool_results)),
+    ]
+    for name, calls in (("idle", 0), ("busy", 1)):
+        agent = calling(*[("read", {"path": "tickets"})] * calls)
+        episode = simulated(tmp_path / f"{name}.db", agent, Desk, checks=checks)
+        assert [each.score for each in episode.outcome.judgements] == [bool(calls), calls]
+
+
+def test_results_belong_to_their_calls_if_a_graph_reuses_ids(tmp_path: Path) -> None:
+    def agent(tools: list[Any]) -> Any:
+        def think(state: MessagesState) -> dict[str, Any]:
+            done = sum(message.type == "tool" for message in state["messages"])
+            if done == 2:
+                return {"messages": [AIMessage("It is done.")]}
+            path = ("tickets/0/who", "tickets/0/open")[done]
+            return {"messages": [AIMessage("", tool_calls=[{"name": "read", "args": {"path": path}, "id": "call_0"}])]}
+
+        builder = StateGraph(MessagesState).add_node("think", think).add_node("tools", ToolNode(tools))
+        builder.add_edge(START, "think").add_conditional_edges("think", tools_condition).add_edge("tools", "think")
+        return builder.compile()
+
+    episode = simulated(tmp_path / "run.db", agent, Desk, max_turns=1, ends=[])
+    assert [result for _, result in episode.outcome.tool_results] == ["Ada", "true"]
 
 
 def test_assistant_that_never_answers_is_stopped(tmp_path: Path) -> None:
