@@ -8,6 +8,7 @@ import traceback
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
+from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TextIO, TypeVar
 
@@ -72,8 +73,8 @@ _DEFAULT_QUERY = ScenarioQuery()
 class RunReader:
     """A handle that reads a run's file at any time, also while another process plays it.
 
-    The file is opened for each read. In a `with` block it stays open, so that all reads share the connection, the
-    recipe and the trust.
+    The file is opened for each read. In a `with` block it stays open, so that all reads of this thread share the
+    connection, the recipe and the trust. Several threads may use one handle.
 
     Args:
         path: The file.
@@ -95,18 +96,17 @@ class RunReader:
         self._trust = trust if isinstance(trust, Trust) else Trust(trust)
         self.path = Path(path)
         self._given_recipe = None if recipe is None else find_recipe(recipe)[1]
-        self._file: RunFile | None = None
+        self._files: dict[int, RunFile] = {}  # by thread, because a connection has only one transaction at a time
         self._players: dict[str, PlayerObject] = {}
         with self._open_file():
             pass
 
     def __enter__(self) -> Self:
-        self._file = self._new_file()
+        self._files[get_ident()] = self._new_file()
         return self
 
     def __exit__(self, _type: object, error: BaseException | None, trace: TracebackType | None) -> None:
-        file, self._file = self._file, None
-        if file is not None:
+        if (file := self._files.pop(get_ident(), None)) is not None:
             file.__exit__(_type, error, trace)
 
     def __len__(self) -> int:
@@ -834,9 +834,9 @@ class RunReader:
 
     @contextmanager
     def _open_file(self) -> Iterator[RunFile]:
-        """Open the file for one read, unless it is open already."""
-        if self._file is not None:
-            yield self._file
+        """Open the file for one read, unless it is open already in this thread."""
+        if (file := self._files.get(get_ident())) is not None:
+            yield file
             return
         with self._new_file() as file:
             yield file

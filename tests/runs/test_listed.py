@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -154,6 +156,30 @@ def test_expression_is_evaluated_anew_for_a_link_to_a_run_that_is_being_written(
         with connection:
             connection.execute("UPDATE judgements SET score = 0 WHERE metric = 'coherence' AND scenario = 5")
         assert dialoom.open_run(link).scenarios(where=where).total == 3
+
+
+def test_threads_that_share_a_handle_each_read_one_moment(run: dialoom.Run) -> None:
+    has_begun, is_written = Event(), Event()
+
+    def wait_until_written(*_progress: object) -> None:
+        has_begun.set()
+        assert is_written.wait(60)
+
+    def read() -> list[str]:
+        return [row.state for row in run.scenarios(where="number > 3", on_progress=wait_until_written).rows]
+
+    def start(*_progress: object) -> None:
+        others.append(pool.submit(read))
+        assert has_begun.wait(60)
+
+    others = list[Future[list[str]]]()
+    with ThreadPoolExecutor(1) as pool, run:
+        assert run.scenarios(where="number > 1", on_progress=start).total == 5
+        with closing(sqlite3.connect(run.path)) as connection, connection:
+            connection.execute("UPDATE scenarios SET state = 'failed', error = 'no'")
+        is_written.set()
+        assert others[0].result() == ["done"] * 3
+        assert read() == ["failed"] * 3
 
 
 def test_long_search_reports_progress_and_can_be_cancelled(run: dialoom.Run) -> None:
