@@ -224,7 +224,7 @@ def side_by_side(runs: Sequence[tuple[str, Sequence[Table]]]) -> list[Table]:
 
     Tables with the same name and columns become one table with a column `run`, in which rows that begin with the same
     texts (e.g. the same setting) are adjacent. Tables with different columns stay separate, with the label in the
-    title.
+    title and in the column `run`.
     """
     by_name = group_pairs((table.name, (label, table)) for label, tables in runs for table in tables)
     merged: list[Table] = []
@@ -239,12 +239,14 @@ def _merge_tables(tables: Sequence[tuple[str, Table]]) -> Table:
     template = tables[0][1]
     groups = group_pairs((_row_labels(row), [label, *row]) for label, table in tables for row in table.rows)
     rows: list[Sequence[Cell]] = [row for group in groups.values() for row in group]
-    return replace(template, columns=["run", *template.columns], rows=rows, notes=[*_merge_notes(tables)])
+    notes = [*_merge_notes([(label, table.notes) for label, table in tables])]
+    warnings = [*_merge_notes([(label, table.warnings) for label, table in tables])]
+    return replace(template, columns=["run", *template.columns], rows=rows, notes=notes, warnings=warnings)
 
 
-def _merge_notes(tables: Sequence[tuple[str, Table]]) -> Iterator[str]:
+def _merge_notes(tables: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
     """Yield the notes of labelled tables; a note that only some of them have begins with their label."""
-    labels = group_pairs((note, label) for label, table in tables for note in table.notes)
+    labels = group_pairs((note, label) for label, notes in tables for note in notes)
     for note, with_note in labels.items():
         is_common = len(with_note) == len(tables) or is_interval_note(note)
         yield from [note] if is_common else [f"{label}: {note}" for label in with_note]
@@ -252,7 +254,7 @@ def _merge_notes(tables: Sequence[tuple[str, Table]]) -> Iterator[str]:
 
 def _separate_tables(tables: Sequence[tuple[str, Table]]) -> list[Table]:
     return [
-        replace(table, name=f"{table.name}-{number}", title=f"{table.title} ({label})")
+        replace(_merge_tables([(label, table)]), name=f"{table.name}-{number}", title=f"{table.title} ({label})")
         for number, (label, table) in enumerate(tables, start=1)
     ]
 

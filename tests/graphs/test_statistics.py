@@ -312,8 +312,16 @@ def test_tables_with_different_columns_stay_separate() -> None:
         ("scores-1", "Scores (a.db)"),
         ("scores-2", "Scores (b.db)"),
     ]
-    assert [table.rows for table in tables] == [longer.rows, shorter.rows]
+    assert [table.columns[:2] for table in tables] == [["run", "setting"]] * 2
+    assert [table.rows for table in tables] == [[["a.db", "base", 0.5, 0.4]], [["b.db", "base", 0.5]]]
     assert longer.name == "scores", "the given table is unchanged"
+
+
+def test_warnings_of_all_runs_are_shown() -> None:
+    first, second = _table(["base", 0.5]), _table(["base", 0.6])
+    second.warnings.append("Few.")
+    (table,) = side_by_side([("a.db", [first]), ("b.db", [second])])
+    assert table.warnings == ["b.db: Few."]
 
 
 def test_table_that_only_one_run_has_is_shown() -> None:

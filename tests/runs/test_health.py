@@ -320,3 +320,33 @@ def test_bias_by_length_is_that_of_judges_not_of_checks(tmp_path: Path) -> None:
         path=tmp_path / "run.db",
     )
     assert [row[0] for row in run.report()["length"].rows] == ["tone (assistant)"]
+
+
+def test_another_runs_judge_marks_no_figure_in_tables_with_different_columns(tmp_path: Path) -> None:
+    """Only the second run has a column of unparsed judgements, so the runs' tables are separate."""
+
+    def played(name: str, assistant: Any, is_clear: bool) -> Run:
+        async def judge(messages: list[Any]) -> str:
+            is_even = hashlib.sha256(str(messages).encode()).digest()[0] % 2 == 0
+            verdict = str(is_even).lower()
+            return f'{{"explanation": "It was so.", "verdict": {verdict}}}' if is_clear or is_even else "Well."
+
+        return dialoom.simulate(
+            people=[{"name": f"Person {number}"} for number in range(12)],
+            assistant=assistant,
+            judge=judge,
+            judges=[dialoom.Judge("resolved", rubric="Resolved for {{ person.name }}.")],
+            path=tmp_path / f"{name}.db",
+        )
+
+    async def own(_messages: list[Any]) -> str:
+        return "Done."
+
+    both = report(played("clear", own, True), played("unclear", "offline/placeholder", False))
+    found = {table.name: table for table in both.tables if table.name.startswith("scores")}
+    assert [*found] == ["scores-1", "scores-2"]
+    cells = [dict(zip(table.columns, table.rows[0], strict=True)) for table in found.values()]
+    marks = [each["resolved %"].is_doubtful for each in cells if isinstance(each["resolved %"], Estimate)]
+    assert marks == [False, True]
+    assert [each["offline"] for each in cells] == ["user", "user, assistant"]
+    assert not any("fails a check" in note for note in found["scores-1"].notes)
