@@ -34,6 +34,9 @@ from .operations import ajudge
 if TYPE_CHECKING:
     from dialoom.runs.agreement import Labels
 
+_MISSING = (None, "")
+"""The values of a missing label."""
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class JudgeTrial:
@@ -174,18 +177,35 @@ def _check_labels(source: Path, run: RunFile) -> None:
     from dialoom.runs.agreement import Scales
 
     scales = Scales(WithJudging.of(run.recipe).scales)
-    metrics = [metric for judge in WithJudging.of(run.recipe).judges for metric in judge.metrics]
+    subjects = _list_subjects(run)
+    metrics = [*dict.fromkeys(subjects.values())]
     for row in read_labelled_rows(source):
         for name, given in row.labels.items():
-            for key, label in (given if isinstance(given, Mapping) else {}).items():
+            if not isinstance(given, Mapping) and given not in _MISSING and len(subjects) > 1:
+                unique_metrics = [metric for metric in metrics if [*subjects.values()].count(metric) == 1]
+                raise _unclear_label_error(source, row.line, name, given, [*unique_metrics, *subjects])
+            labels = given if isinstance(given, Mapping) else dict.fromkeys(subjects, given)
+            for key, label in labels.items():
                 if (metric := key.partition("/")[0]) not in metrics:
                     problem = f"{LABEL_PREFIX}{name}: {key!r:.60} names no metric of the judges; they have"
                     raise DataError(source, f"{problem} {', '.join(metrics)}", row.line)
                 try:
-                    if label not in (None, ""):
+                    if label not in _MISSING:
                         scales.get(metric).parse(str(label))
                 except ValueError as error:
                     raise DataError(source, f"label of {name}: {error}", row.line) from error
+
+
+def _list_subjects(run: RunFile) -> dict[str, str]:
+    """Return the metric of each of the judges' `METRIC/TARGET`."""
+    return {
+        f"{metric}/{judge.target}": metric for judge in WithJudging.of(run.recipe).judges for metric in judge.metrics
+    }
+
+
+def _unclear_label_error(source: Path, line: int, name: str, given: object, known: Sequence[str]) -> DataError:
+    problem = f"{LABEL_PREFIX}{name}: {given!r:.60} does not state which judgement it labels; give an object"
+    return DataError(source, f"{problem} with keys from: {', '.join(known)}", line)
 
 
 def _collect_row_labels(source: Path, run: RunFile, judging: str) -> Labels:
@@ -200,9 +220,8 @@ def _collect_row_labels(source: Path, run: RunFile, judging: str) -> Labels:
 
     rows = [*read_labelled_rows(source)]
     annotators = tuple(dict.fromkeys(name for row in rows for name in row.labels))
-    judging_of = WithJudging.of(run.recipe)
-    checks = {check.metric for check in judging_of.checks}
-    subjects = {f"{metric}/{judge.target}": metric for judge in judging_of.judges for metric in judge.metrics}
+    checks = {check.metric for check in WithJudging.of(run.recipe).checks}
+    subjects = _list_subjects(run)
     cells: dict[str, dict[str, str]] = defaultdict(dict)
     lines: dict[str, int] = {}
     for row in rows:
@@ -220,13 +239,10 @@ def _collect_row_labels(source: Path, run: RunFile, judging: str) -> Labels:
             for key, label in labels.items():
                 item, *alternatives = by_metric.get(key, [key])
                 is_known = item in keys or any(f"{item}/".startswith(f"{each}/") for each in unjudged)
-                if alternatives or not is_known or (labels is not given and len(labels) > 1):
+                is_ambiguous = labels is not given and given not in _MISSING and len(labels) > 1
+                if alternatives or not is_known or is_ambiguous:
                     unique_metrics = [metric for metric, items in by_metric.items() if len(items) == 1]
-                    problem = (
-                        f"{LABEL_PREFIX}{name}: {given!r:.60} does not state which judgement it labels; give an object"
-                    )
-                    known = ", ".join([*unique_metrics, *keys, *unjudged])
-                    raise DataError(source, f"{problem} with keys from: {known}", row.line)
+                    raise _unclear_label_error(source, row.line, name, given, [*unique_metrics, *keys, *unjudged])
                 line = lines.setdefault(id_ := f"{row.id}/{item}", row.line)
                 text = "" if label is None else str(label)
                 if text and (known := cells[id_].get(name) or text) != text:

@@ -174,6 +174,7 @@ def test_wrong_trial_gives_one_message(given: tuple[str, ...], message: str, dia
         ({}, "no row has a label"),
         ({"label:anna": {"polished": "yes"}}, "resolved"),
         ({"label:anna": {"resolved": 7}}, "anna"),
+        ({"label:anna": "maybe"}, "label of anna: 'maybe' is not yes or no"),
         ({"label: ": {"resolved": "yes"}}, "no annotator's name"),
     ],
 )
@@ -246,6 +247,24 @@ def test_labels_of_one_metric_of_two_roles_are_told_apart(folder: Path) -> None:
     message = r"talks\.jsonl:4: .* keys from: resolved/assistant, resolved/user$"
     with pytest.raises(DataError, match=message):
         dialoom.try_judge(folder / "talks.jsonl", "offline/placeholder", judges=study)
+
+
+def test_single_label_is_refused_before_the_first_call_if_there_are_several_metrics(folder: Path) -> None:
+    async def judge(messages: list[Any]) -> str:
+        raise AssertionError(f"called before the labels were checked: {messages}")
+
+    study = folder / "both.toml"
+    study.write_text(JUDGES + '[[judge]]\nmetric = "kind"\nrubric = "The assistant is kind."\n')
+    rows = [row | {"label:ben": None} for row in _rows()]  # ben has labelled nothing
+    (folder / "talks.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    _, agreement = dialoom.try_judge(folder / "talks.jsonl", "offline/placeholder", judges=study).tables
+    assert ["resolved (assistant)", "judge, anna", 10] in [row[:3] for row in agreement.rows]
+    rows[3]["label:ben"] = "yes"
+    (folder / "talks.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    with pytest.raises(
+        DataError, match=r"talks\.jsonl:4: label:ben: 'yes' does not state .* keys from: resolved, kind"
+    ):
+        dialoom.try_judge(folder / "talks.jsonl", judge, judges=study)
 
 
 def test_labels_that_are_left_out_are_those_of_the_metrics(folder: Path) -> None:
