@@ -149,7 +149,8 @@ def calibration_tables(
     notes_below = [*(note for each in scored for note in each.notes), *collect_content_notes(reported, where)]
     for table in tables:
         table.notes += filter(None, notes_below)
-    return add_offline_column(tables, reported)
+    differences = add_offline_column(tables[1:], reported, with_first=True)
+    return [*add_offline_column(tables[:1], reported), *differences]
 
 
 def calibrate_scores(

@@ -350,6 +350,30 @@ def test_differences_between_runs_use_the_same_labelled_items_if_there_are_enoug
         dialoom.report(one, two, labels=tmp_path / "odd.csv")
 
 
+def test_difference_from_a_run_of_a_stand_in_says_so(tmp_path: Path) -> None:
+    async def judge(messages: list[Any]) -> str:
+        return f'{{"explanation": "So it seems.", "verdict": {str(len(str(messages)) % 2 == 0).lower()}}}'
+
+    runs = []
+    for name, assistant in (("one", "offline/placeholder"), ("two", _user)):
+        run = dialoom.simulate(
+            people=[{"number": each} for each in range(12)],
+            assistant=assistant,
+            user=_user,
+            judge=judge,
+            judges=[dialoom.Judge("paid", rubric="The money was paid to number {{ person.number }} .")],
+            path=tmp_path / f"{name}.db",
+        )
+        labels = [
+            f"{each.id}/paid/assistant,{'yes' if place % 3 else 'no'}" for place, each in enumerate(run.episodes())
+        ]
+        (tmp_path / f"{name}.labels.csv").write_text("\n".join(["item,label:anna", *labels]))
+        runs.append(run)
+    found = dialoom.report(*runs, labels=True)
+    assert [row[-1] for row in found["calibrated"].rows] == ["assistant", None]
+    assert [row[-1] for row in found["calibrated-differences"].rows] == ["assistant"]
+
+
 def _keep(path: Path, target: Path, side: int) -> None:
     """Write the rows of a labels file about people with even numbers, or with odd ones."""
     with path.open(encoding="utf-8", newline="") as file:
