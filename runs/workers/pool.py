@@ -400,9 +400,9 @@ class WorkerPool:
 
 
 def _split_concurrency(concurrency: int, workers: int) -> list[int]:
-    """Divide the concurrency of one process among the workers, with at least one scenario for each."""
+    """Divide the concurrency among the workers, of which each needs at least one scenario."""
     each, more = divmod(concurrency, workers)
-    return [max(1, each + (number < more)) for number in range(workers)]
+    return [each + (number < more) for number in range(min(workers, concurrency))]
 
 
 def _find_state_row(transfer: Transfer, work: Work) -> Mapping[str, object]:

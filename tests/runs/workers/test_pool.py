@@ -189,6 +189,23 @@ class Counting:
         return await assistant(list(messages))
 
 
+def test_concurrency_holds_for_more_workers_than_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    local = local_cluster(monkeypatch)
+    in_flight = most = 0
+
+    async def slow(messages: list[ChatMessage]) -> str:
+        nonlocal in_flight, most
+        in_flight += 1
+        most = max(most, in_flight)
+        await asyncio.sleep(0.05)
+        in_flight -= 1
+        return await assistant(messages)
+
+    settings: dict[str, Any] = {"options": SMALL, "models": {"assistant": slow}, "workers": 4, "concurrency": 2}
+    assert api.play(RECIPE, path=tmp_path / "run.db", **settings).status().done == 12
+    assert (most, len(local.handles)) == (2, 2)
+
+
 def test_ledger_counts_the_calls_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     local_cluster(monkeypatch)
     counting = Counting()
