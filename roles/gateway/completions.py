@@ -66,7 +66,7 @@ def parse_response(response: Any, model: str, served: str, cost: Any) -> Complet
         cost: The cost by LiteLLM's table.
 
     Raises:
-        TransientProviderError: If the response contains no choices.
+        TransientProviderError: If the response contains no choices, or an error in its choice.
         PolicyError: If the provider's content filter has removed the whole reply.
         PermanentProviderError: If the reply is too long.
     """
@@ -116,6 +116,11 @@ def _parse_choice(response: Any, model: str) -> Completion:
     if not response.choices:
         raise TransientProviderError(f"{model}: the response contains no choices")
     choice = response.choices[0]
+    extra = getattr(choice, "provider_specific_fields", None) or {}
+    # OpenRouter reports a provider's failure during the reply like this, with status 200.
+    if failure := getattr(choice, "error", None) or extra.get("error"):
+        text = get_field(failure, "message") or failure
+        raise TransientProviderError(f"{model}: the provider failed during the reply: {redact(str(text)):.600}")
     message = choice.message
     details = getattr(message, "provider_specific_fields", None) or {}
     reasoning = getattr(message, "reasoning_content", None)
@@ -168,12 +173,52 @@ def parse_billed_usage(body: str | None, output_tokens: int | None = None) -> Co
         output_tokens: The tokens of the reply, if the answer does not report them.
     """
     try:
-        usage = json.loads(body or "")["usage"]
-        cached = get_field(get_field(usage, "prompt_tokens_details"), "cached_tokens")
-        usage_only = Completion("", usage["prompt_tokens"], usage.get("completion_tokens", output_tokens), cached)
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        answer = json.loads(body or "")
+        usage = answer.get("usage") or answer.get("usageMetadata") or answer  # Ollama has its figures in the answer
+        inputs, outputs = next(form for form in _USAGE_FORMS if form[0][0] in usage)
+        details = get_field(usage, "prompt_tokens_details") or get_field(usage, "input_tokens_details")
+        cached = (get_field(details, "cached_tokens"), *(usage.get(name) for name in _CACHED_FIELDS))
+        usage_only = Completion(
+            "",
+            sum(usage.get(name) or 0 for name in inputs),
+            sum(usage[name] for name in outputs if name in usage) if usage.keys() & outputs else output_tokens,
+            next((each for each in cached if each is not None), None),
+        )
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, StopIteration):
         return None
     return usage_only if usage_only.input_tokens and usage_only.output_tokens is not None else None
+
+
+_USAGE_FORMS = (
+    (("prompt_tokens",), ("completion_tokens",)),
+    (("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"), ("output_tokens",)),
+    (("promptTokenCount",), ("candidatesTokenCount", "thoughtsTokenCount")),
+    (("prompt_eval_count",), ("eval_count",)),
+)
+"""The fields whose sums are the input tokens and the output tokens: of chat completions, of Anthropic and OpenAI's
+Responses API, of Gemini, and of Ollama.
+"""
+
+_CACHED_FIELDS = ("cache_read_input_tokens", "cachedContentTokenCount")
+
+_REPORTED_REASONING = re.compile(r'"(?:reasoning_tokens|thinking_tokens|thoughtsTokenCount)"')
+
+
+def discard_estimates(completion: Completion, model: str, body: str) -> Completion:
+    """Return a completion without the token counts that LiteLLM estimates because the answer does not report them.
+
+    Args:
+        completion: The completion.
+        model: The model that answered.
+        body: The answer's body.
+    """
+    if completion.reasoning_tokens and not _REPORTED_REASONING.search(body):  # estimated from Claude's visible thinking
+        completion = replace(completion, reasoning_tokens=None)
+    if model.startswith("ollama") and '"prompt_eval_count"' not in body:
+        completion = replace(completion, input_tokens=None, cost=None)
+    if model.startswith("ollama") and '"eval_count"' not in body:
+        completion = replace(completion, output_tokens=None, cost=None)
+    return completion
 
 
 def _build_completion(

@@ -26,7 +26,8 @@ from .secrets import redact
 
 _CONTEXT_EXCEEDED = re.compile(
     r"context_length_exceeded|exceed_context_size|context (?:window|length|size)"
-    r"|(?:prompt|input|request) is too (?:long|large)|input token count|input length should be",
+    r"|(?:prompt|input|request) is too (?:long|large)|input token count|input length should be"
+    r"|request_too_large",
     re.IGNORECASE,
 )
 _CONTEXT_CERTAINLY_EXCEEDED = re.compile(
@@ -164,7 +165,7 @@ _MAX_MESSAGE_CHARACTERS = 600
 _TRACEBACK_START = "Traceback (most recent call last)"
 _POLICY = re.compile(
     r"content_policy_violation|content management policy|content_filter|responsible_?ai|safety system"
-    r"|data_inspection_failed",
+    r"|data_inspection_failed|flagged_input",
     re.IGNORECASE,
 )
 # The SDKs raise this before anything is sent; LiteLLM reports it as status 500.
@@ -291,7 +292,7 @@ def _format_key_variables(model: str) -> str:
         provider = litellm.get_llm_provider(model)[1]
     except Exception:
         missing, provider = [], ""
-    if missing:
-        return " or ".join(missing)
+    if keys := [name for name in missing if "KEY" in name] or missing:
+        return " or ".join(keys)
     candidates = [name for name in sorted(os.environ) if name.startswith(provider.upper()) and name.endswith("API_KEY")]
     return " or ".join(candidates) or f"{provider.upper() or 'PROVIDER'}_API_KEY"

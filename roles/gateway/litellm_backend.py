@@ -28,7 +28,7 @@ from dialoom.settings import SessionForm
 
 from .cache import add_cache_markers, needs_cache_markers
 from .calls import Completion, Request
-from .completions import describe_model_mismatch, parse_billed_usage, parse_response, recover_reply
+from .completions import describe_model_mismatch, discard_estimates, parse_billed_usage, parse_response, recover_reply
 from .exchange import Exchange, use_exchange
 from .failures import classify_error, get_status
 from .families import EFFORT, SEED, Changes, find_family
@@ -157,7 +157,9 @@ class LiteLLMBackend:
             async with asyncio.timeout(request.timeout or self._timeout):
                 with use_exchange(exchange):
                     reply = await self._call_litellm(litellm, options, key)
-            is_cut = reply.finish_reason == "stop" and _WINDOW_EXCEEDED in (exchange.response_text or "")
+            body = exchange.response_text or ""
+            reply = discard_estimates(reply, request.model, body)
+            is_cut = reply.finish_reason == "stop" and _WINDOW_EXCEEDED in body
             return replace(reply, finish_reason="length") if is_cut else reply
         except Exception as error:
             exchange.ensure_accepted(request.model)

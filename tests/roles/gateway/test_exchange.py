@@ -16,13 +16,13 @@ import dialoom
 from dialoom import Run
 from dialoom.roles import ContextError, PermanentProviderError, ProviderError, TransientProviderError
 from dialoom.roles.gateway.exchange import HANDLER_VARIABLE, MAX_REDIRECTS
-from dialoom.roles.gateway.gateway import GatewaySettings
+from dialoom.roles.gateway.gateway import MAX_ATTEMPTS, GatewaySettings
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm
 from tests.conftest import Command
 from tests.hostile.replies import saying
 from tests.ledgers import MemoryLedger
 from tests.processes import CommandProcess
-from tests.roles.gateway.asking import ask, request
+from tests.roles.gateway.asking import KEY, ask, request
 from tests.server import Answer, Response, completion, ended, error, serving, too_long
 
 pytestmark = pytest.mark.usefixtures("keyed")
@@ -287,6 +287,10 @@ TOO_LONG: dict[str, tuple[Answer, str]] = {
         error(400, "prompt is too long: 210000 tokens > 200000 maximum"),
         "210,000 tokens; its context window is 200,000",
     ),
+    "Anthropic, whose status 413 LiteLLM reports as 400": (
+        error(400, "Request exceeds the maximum size", kind="request_too_large"),
+        "(about 6 tokens)",
+    ),
     "without a figure": (error(413, "too much"), "(about 6 tokens)"),
 }
 
@@ -447,3 +451,122 @@ async def test_reply_without_hooks_equals_that_of_litellms_public_function(
                 results.append((type(failure), str(failure)))
         assert server.requests[:1] == server.requests[1:]
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("text", ["", "The heron stood in"])
+@pytest.mark.parametrize("model", MODELS)
+async def test_error_in_a_choice_is_an_error(model: str, text: str) -> None:
+    """OpenRouter reports a provider that fails during a reply like this; LiteLLM turns it into a complete reply."""
+    usage = {"prompt_tokens": 40, "completion_tokens": 2, "total_tokens": 42}
+    status, body = ended(text, "error", usage)
+    body["choices"][0]["error"] = {"code": 502, "message": "The upstream is broken."}
+    ledger = MemoryLedger()
+    with serving(lambda _body, number: (status, body) if number == 1 else completion("heron")) as server:
+        reply = await ask(request(server.url, model), ledger)
+    assert reply.text == "heron"
+    assert (reply.input_tokens, reply.output_tokens) == (40 + 10, 2 + 5)
+    assert "the provider failed during the reply: The upstream is broken." in ledger.attempts[0][1].error
+
+
+@pytest.mark.parametrize(
+    ("model", "answer", "tokens"),
+    [
+        (
+            "anthropic/claude-sonnet-4-5",
+            {
+                "type": "message",
+                "content": None,
+                "usage": {
+                    "input_tokens": 5,
+                    "cache_creation_input_tokens": 7,
+                    "cache_read_input_tokens": 30,
+                    "output_tokens": 4,
+                },
+            },
+            (42, 4, 30),
+        ),
+        (
+            "gemini/gemini-2.5-flash",
+            {
+                "candidates": [None],
+                "usageMetadata": {
+                    "promptTokenCount": 42,
+                    "cachedContentTokenCount": 30,
+                    "candidatesTokenCount": 4,
+                    "thoughtsTokenCount": 6,
+                },
+            },
+            (42, 10, 30),
+        ),
+        (
+            "gemini/gemini-2.5-flash",
+            {"candidates": [None], "usageMetadata": {"promptTokenCount": 42, "thoughtsTokenCount": 6}},
+            (42, 6, None),
+        ),
+        ("ollama_chat/llama3.1", {"message": None, "prompt_eval_count": 42, "eval_count": 4}, (42, 4, None)),
+        ("ollama_chat/llama3.1", {"message": None, "prompt_eval_count": 42}, None),
+        (
+            "openai/responses/gpt-5",
+            {
+                "object": "response",
+                "output": None,
+                "usage": {"input_tokens": 42, "input_tokens_details": {"cached_tokens": 30}, "output_tokens": 4},
+            },
+            (42, 4, 30),
+        ),
+    ],
+)
+async def test_tokens_of_unusable_answers_are_counted_in_every_form(
+    model: str, answer: dict[str, Any], tokens: tuple[int, int, int | None] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    ledger = MemoryLedger()
+    with serving(lambda _body, _number: (200, answer)) as server:
+        url = server.url if model.startswith("openai") else server.url.removesuffix("/v1")
+        with pytest.raises(TransientProviderError):
+            await ask(request(url, model), ledger)
+        count = len(server.requests)
+    billed = ledger.records[0].billed
+    assert count == ledger.records[0].attempts == MAX_ATTEMPTS
+    if tokens is None:
+        assert billed is None
+    else:
+        expected = tuple(each and count * each for each in tokens)
+        assert billed is not None
+        assert (billed.input_tokens, billed.output_tokens, billed.cached_tokens) == expected
+
+
+@pytest.mark.parametrize(("details", "expected"), [({}, None), ({"output_tokens_details": {"thinking_tokens": 9}}, 9)])
+async def test_reasoning_tokens_are_not_estimated(details: dict[str, Any], expected: int | None) -> None:
+    """Claude's visible thinking is a summary, so that LiteLLM's estimate from it is not what is billed."""
+    message = {"id": "m", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5"}
+    usage: dict[str, Any] = {"input_tokens": 7, "output_tokens": 30, **details}
+    thinking = {"type": "thinking", "thinking": "It is tall and grey.", "signature": "x"}
+    body = {
+        **message,
+        "content": [thinking, {"type": "text", "text": "heron"}],
+        "stop_reason": "end_turn",
+        "usage": usage,
+    }
+    with serving(lambda _body, _number: (200, body)) as server:
+        reply = await ask(request(server.url + "/messages", "anthropic/claude-sonnet-4-5"))
+    assert (reply.output_tokens, reply.reasoning_tokens) == (30, expected)
+
+
+@pytest.mark.parametrize(
+    ("counts", "tokens"),
+    [
+        ({"prompt_eval_count": 42, "eval_count": 4}, (42, 4)),
+        ({"eval_count": 4}, (None, 4)),
+        ({"prompt_eval_count": 42}, (42, None)),
+        ({}, (None, None)),
+    ],
+)
+async def test_tokens_that_ollama_does_not_report_are_unknown(
+    counts: dict[str, int], tokens: tuple[int | None, int | None]
+) -> None:
+    """Ollama reports no tokens of a request that it has in its cache; LiteLLM replaces them by an estimate."""
+    body = {"model": "llama3.1", "message": {"role": "assistant", "content": "heron"}, "done": True, **counts}
+    with serving(lambda _body, _number: (200, {**body, "done_reason": "stop"})) as server:
+        reply = await ask(request(server.url.removesuffix("/v1"), "ollama_chat/llama3.1"))
+    assert (reply.text, reply.input_tokens, reply.output_tokens) == ("heron", *tokens)

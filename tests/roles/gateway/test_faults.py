@@ -16,7 +16,7 @@ import pytest
 
 from dialoom.prompts import ChatMessage
 from dialoom.roles import Completion, Gateway, PermanentProviderError, TransientProviderError
-from dialoom.roles.errors import OutageEvidence, UnansweredError
+from dialoom.roles.errors import OutageEvidence, PolicyError, UnansweredError
 from dialoom.roles.gateway.cache import add_cache_markers, needs_cache_markers
 from dialoom.roles.gateway.gateway import GatewaySettings
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm
@@ -122,6 +122,28 @@ async def test_policy_refusal_is_named(model: str, message: str, code: str) -> N
     with serving(lambda _body, _number: refusal) as server:
         with pytest.raises(PermanentProviderError, match="policy rejects the request"):
             await ask(request(server.url, model))
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_flagged_request_is_no_matter_of_the_key(model: str) -> None:
+    """OpenRouter answers like this to a request that a moderated model refuses."""
+    status, body = error(403, "Input was flagged")
+    body["error"]["metadata"] = {"reasons": ["violence"], "flagged_input": "Say heron."}
+    with serving(lambda _body, _number: (status, body)) as server:
+        with pytest.raises(PolicyError, match="policy rejects the request") as caught:
+            await ask(request(server.url, model))
+        assert len(server.requests) == 1
+    assert "API_KEY" not in str(caught.value)
+
+
+async def test_advice_on_a_key_names_no_other_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_API_KEY", KEY)
+    with serving(lambda _body, _number: error(401, "Access denied due to invalid subscription key.")) as server:
+        with pytest.raises(
+            PermanentProviderError, match=r"a key that the provider accepts is needed in AZURE_API_KEY$"
+        ):
+            await ask(request(server.url.removesuffix("/v1"), "azure/house"))
         assert len(server.requests) == 1
 
 
