@@ -14,11 +14,11 @@ from dialoom.graphs import Estimate
 from dialoom.graphs.built_in_environments import decode_snapshot
 from dialoom.graphs.outcome import ENVIRONMENT, count_dialogue_faults
 from dialoom.runs.errors import RunError, TrustError
-from dialoom.runs.export import ExportRequest, Soundness, write
-from dialoom.runs.export.rows import named
+from dialoom.runs.export import ExportRequest, Soundness, write_export
+from dialoom.runs.export.rows import episode_columns
 from dialoom.runs.reading.conversations import find_faulty_calls
 from dialoom.runs.reading.scenarios import mean_scores, select_episodes
-from dialoom.runs.report.reported import OFFLINE_COLUMN, offline_roles
+from dialoom.runs.report.labelled_runs import OFFLINE_COLUMN, offline_roles
 from dialoom.runs.store import RunFile
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def build_dataset(
     )
     with tempfile.TemporaryDirectory(prefix="dialoom-") as folder:
         target = Path(folder) / "rows"
-        parts = write(run, request, target)
+        parts = write_export(run, request, target)
         if list(parts) == [_SINGLE_PART]:
             return datasets.Dataset(tables.read_table(target, memory_map=False))
         return datasets.DatasetDict(
@@ -85,7 +85,7 @@ def _iter_episodes(run: RunFile, judging: str | None, where: str | None) -> Iter
         environment = episode.outcome.environment
         fixed = {
             "number": number,
-            **named(episode),
+            **episode_columns(episode),
             "state": episode.state,
             "ended_by": episode.outcome.ended_by,
             "error": episode.error,
@@ -108,7 +108,13 @@ def _iter_episodes(run: RunFile, judging: str | None, where: str | None) -> Iter
 def _iter_lines(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
     for number, episode in _iter_numbered(run, judging, where):
         for index, line in enumerate(episode.outcome.messages):
-            yield {"number": number, **named(episode), "line": index, "role": line.role, "content": line.spoken}
+            yield {
+                "number": number,
+                **episode_columns(episode),
+                "line": index,
+                "role": line.role,
+                "content": line.spoken,
+            }
 
 
 def _iter_judgements(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
@@ -118,14 +124,14 @@ def _iter_judgements(run: RunFile, judging: str | None, where: str | None) -> It
             score = None if judgement.score is None else float(judgement.score)
             facets = _name_columns(_FIXED_COLUMNS["judgements"], "facet", episode.facets)
             values = {**judgement.model_dump(), "score": score, OFFLINE_COLUMN: offline}
-            yield {"number": number, **named(episode), **facets, **values}
+            yield {"number": number, **episode_columns(episode), **facets, **values}
 
 
 def _iter_faults(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
     for number, episode in _iter_numbered(run, judging, where):
         facets = _name_columns(_FIXED_COLUMNS["faults"], "facet", episode.facets)
         for fault in episode.outcome.faults or ():
-            yield {"number": number, **named(episode), **facets, **fault.model_dump()}
+            yield {"number": number, **episode_columns(episode), **facets, **fault.model_dump()}
 
 
 def _iter_calls(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:

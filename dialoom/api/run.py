@@ -36,7 +36,7 @@ from dialoom.runs.reading.scenarios import (
 from dialoom.runs.reading.search_index import ignore_progress
 from dialoom.runs.report import Report
 from dialoom.runs.report.health import Health, assess_health
-from dialoom.runs.report.reported import label_runs
+from dialoom.runs.report.labelled_runs import label_runs
 from dialoom.runs.report.requirements import Requirement, RequirementResult, check_requirements
 from dialoom.runs.store import (
     CheckErrors,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:  # heavy, or an extra
     import pandas
 
     from dialoom.runs.agreement import Agreement, LabelProgress, Sample, StoredLabel
-    from dialoom.runs.export import Encoding, Exported, Soundness
+    from dialoom.runs.export import Encoding, ExportResult, Soundness
     from dialoom.runs.stepping import ReadOnlyStepper
 
     from .frames import FrameKind
@@ -342,14 +342,14 @@ class RunReader:
 
     def dialogue(self, scenario: str | int, judging: str | None = None) -> dict[str, Any]:
         """Return a scenario's row of the `dialogues` export with its `state`, finished or not; see `episode`."""
-        from dialoom.runs.export import dialogue, models_of, prompt_hashes
+        from dialoom.runs.export import dialogue_row, prompt_hashes, resolve_models
 
         with self._open_file() as file:
             position = file.resolve(str(scenario))
             episode = file.episode(position, judging) or file.so_far(position)
             chosen = file.judgement_set(judging)
-            models, prompts = models_of(file, chosen, episode), prompt_hashes(file, chosen)
-            row = dialogue(episode, file.scenario(file.recipe, position), file.recipe, models, prompts)
+            models, prompts = resolve_models(file, chosen, episode), prompt_hashes(file, chosen)
+            row = dialogue_row(episode, file.scenario(file.recipe, position), file.recipe, models, prompts)
         return {**row, "state": episode.state}
 
     def calls(self, scenario: str | int) -> list[dict[str, Any]]:
@@ -682,7 +682,7 @@ class RunReader:
         only: Soundness | None = None,
         without: Collection[str] = (),
         card: bool = False,
-    ) -> Exported:
+    ) -> ExportResult:
         """Write the finished scenarios in plan order; an interrupted export leaves no incomplete file.
 
         Args:
@@ -712,8 +712,8 @@ class RunReader:
             OutputError: If the path is a run or another SQLite file, or cannot be written.
             StoreError: If there is no such set.
         """
-        from dialoom.runs.describe import write_described
-        from dialoom.runs.export import ExportRequest, write
+        from dialoom.runs.describe import write_described_export
+        from dialoom.runs.export import ExportRequest, write_export
 
         if path is None:
             raise RunError("path is missing: where the export is to be written, such as 'out.jsonl'", setting="path")
@@ -729,10 +729,10 @@ class RunReader:
                     f"path {path} is a folder, but this export is a single file, such as {example}", setting="path"
                 )
             if isinstance(path, str | os.PathLike):
-                return (write_described if card else write)(file, request, Path(path))
+                return (write_described_export if card else write_export)(file, request, Path(path))
             if card:
                 raise RunError("card: an open file cannot have a card; give a path", setting="card")
-            return write(file, request, path)
+            return write_export(file, request, path)
 
     def frame(
         self,

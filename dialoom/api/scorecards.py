@@ -233,7 +233,7 @@ def _merge_settings(
     suite: Suite, system: SuiteSystem, recipe: Recipe, size: Size, model: ModelLike | None, given: JudgeSettings
 ) -> PlaySettings:
     """Return the settings of a system's run: the suite's, overridden by the system's, overridden by the caller's."""
-    sized_system = system.sized(size)
+    sized_system = system.for_size(size)
     roles = WithRoles.of(recipe).roles_used(parse_options(recipe, sized_system.options))
     _check_roles(recipe.roles, system.players())
     players: dict[str, Any] = {}
@@ -295,7 +295,7 @@ async def _plan_runs(
                     await aplan(suite_run.system.recipe, path=suite_run.path, **quiet)
                 created.append(suite_run.path)
             await asyncio.to_thread(_check_expressions, suite, suite_run)
-        await asyncio.to_thread(write_record, folder, new if existing is None else existing.with_also(now))
+        await asyncio.to_thread(write_record, folder, new if existing is None else existing.with_assistants(now))
     except BaseException:
         for path in created:
             path.unlink(missing_ok=True)

@@ -19,8 +19,8 @@ from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.conversations import iter_items
 from dialoom.runs.report.health import assess_health, health_table
+from dialoom.runs.report.labelled_runs import add_offline_column, label_runs
 from dialoom.runs.report.report import render_markdown
-from dialoom.runs.report.reported import add_offline_column, label_runs
 from dialoom.runs.store import RunFile
 from dialoom.runs.store.connections import copy_run
 from dialoom.settings import PathLike, Players, PlayerSettings, select_settings

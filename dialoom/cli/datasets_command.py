@@ -89,10 +89,10 @@ def push(
     ] = None,
 ) -> None:
     """Upload an exported folder to a dataset hub: only its card and the files that the card lists."""
-    from dialoom.runs.export.pushing import pushed
+    from dialoom.runs.export.pushing import push_dataset
     from dialoom.text import pluralize
 
-    upload = pushed(folder, repository, is_sent=yes, is_public=public, endpoint=endpoint)
+    upload = push_dataset(folder, repository, is_sent=yes, is_public=public, endpoint=endpoint)
     for file in upload.files:
         echo(f"{file}  {(folder / file).stat().st_size:,} bytes")
     summary = f"{pluralize(len(upload.files), 'files')}, {upload.bytes:,} bytes, licence {upload.licence}"

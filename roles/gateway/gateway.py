@@ -42,7 +42,7 @@ from .litellm_backend import (
 from .model_facts import Prices, check_window, provider_of
 from .players import create_player_backend
 from .retries import MAX_ATTEMPTS, Attempts, Backend
-from .sent import describe_changes
+from .sampling import describe_changes
 from .stateful import StatefulModel, compute_marks, player_key
 from .tracing import Tracing
 from .wire import RejectedForms

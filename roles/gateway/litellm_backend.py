@@ -32,7 +32,7 @@ from .completions import describe_model_mismatch, discard_estimates, parse_bille
 from .exchange import Exchange, use_exchange
 from .failures import classify_error, get_status
 from .families import EFFORT, SEED, Changes, find_family
-from .sent import (
+from .sampling import (
     CUSTOM_NAME_PROVIDERS,
     SamplingParameters,
     accepts_openai_names,

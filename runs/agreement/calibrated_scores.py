@@ -17,7 +17,7 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.reading.conversations import Group
 from dialoom.runs.report.differences import find_differing_users
 from dialoom.runs.report.health import assess_health, mark_doubtful
-from dialoom.runs.report.reported import (
+from dialoom.runs.report.labelled_runs import (
     ReportedRun,
     add_offline_column,
     collect_content_notes,

@@ -17,6 +17,7 @@ from dialoom.inputs import DataError
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.conversations import Group, Item, iter_items
 from dialoom.runs.reading.scenarios import select_episodes
+from dialoom.runs.report.labelled_runs import label_runs, offline_note
 from dialoom.runs.report.rater_agreement import (
     MISSING,
     Codes,
@@ -27,7 +28,6 @@ from dialoom.runs.report.rater_agreement import (
     observed_agreement,
     require_statistics,
 )
-from dialoom.runs.report.reported import label_runs, offline_note
 from dialoom.runs.store import RunFile
 from dialoom.text import pluralize
 

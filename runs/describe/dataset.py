@@ -25,7 +25,7 @@ from dialoom.roles import ModelBinding
 from dialoom.runs.reading.scenarios import select_episodes
 from dialoom.runs.store import RunFile
 
-_LONGEST_FACET = 60
+_MAX_FACET_CHARACTERS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def _is_facet(value: object) -> bool:
     """Return whether a value is short enough to group dialogues by."""
     if isinstance(value, list):
         return all(isinstance(each, str | int) and _is_facet(each) for each in value)
-    return isinstance(value, str | int) and len(str(value)) <= _LONGEST_FACET
+    return isinstance(value, str | int) and len(str(value)) <= _MAX_FACET_CHARACTERS
 
 
 def _row_lines(row: Mapping[str, Any]) -> list[Line] | None:

@@ -11,10 +11,10 @@ from dialoom.inputs import is_sqlite
 from dialoom.outputs import is_stream
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
-from dialoom.runs.export import Exported, ExportRequest, write
-from dialoom.runs.export.pushing import CARD, add_section, card_beside, exported_files
+from dialoom.runs.export import ExportRequest, ExportResult, write_export
+from dialoom.runs.export.pushing import CARD, add_section, card_path, read_card_files
 from dialoom.runs.report import Report, render_markdown
-from dialoom.runs.report.reported import OFFLINE_NOTE, offline_roles
+from dialoom.runs.report.labelled_runs import OFFLINE_NOTE, offline_roles
 from dialoom.runs.store import RunFile
 from dialoom.settings import PathLike, check_lists
 from dialoom.text import pluralize
@@ -22,11 +22,11 @@ from dialoom.text import pluralize
 from .dataset import Dataset, rows_dataset, run_dataset
 from .dialogues import describe_dialogues
 from .lexical import SimilarTexts
-from .likeness import likeness
 from .people import describe_release
+from .user_comparison import compare_users
 
-_ON_CARDS = frozenset({"sizes", "endings", "lexical", "duplicates", "languages", "personal-data", "facets", "alike"})
-_ROWS = (".jsonl", ".json", ".parquet")
+_CARD_TABLES = frozenset({"sizes", "endings", "lexical", "duplicates", "languages", "personal-data", "facets", "alike"})
+_ROW_SUFFIXES = (".jsonl", ".json", ".parquet")
 
 
 def describe_path(
@@ -68,7 +68,7 @@ def describe_path(
             return _describe(run_dataset(file, where), against, trust, detector, like)
     if where is not None:
         raise RunError(f"where: {path} is not a run; scenarios can be selected only in a run", setting="where")
-    return _describe(_rows_of(path), against, trust, detector, like)
+    return _describe(_open_rows(path), against, trust, detector, like)
 
 
 def describe_run(
@@ -93,17 +93,17 @@ def add_to_card(folder: Path, found: Report) -> Path:
     Raises:
         RunError: If it is not an exported folder.
     """
-    exported_files(folder)
+    read_card_files(folder)
     add_section(folder / CARD, _section(found))
     return folder / CARD
 
 
-def write_described(run: RunFile, request: ExportRequest, target: Path) -> Exported:
+def write_described_export(run: RunFile, request: ExportRequest, target: Path) -> ExportResult:
     """Export a run and add a description of the export to its card; return the number of rows in each part.
 
     Raises:
         RunError: If the export has no card or no rows of dialogues, which is checked before anything is written; if the
-            rows contain no dialogues; or in the same cases as `write`.
+            rows contain no dialogues; or in the same cases as `write_export`.
     """
     exporter = request.exporter(run.recipe)
     if exporter is not None and exporter.is_folder:
@@ -120,14 +120,14 @@ def write_described(run: RunFile, request: ExportRequest, target: Path) -> Expor
         )
 
     def complete(path: Path) -> None:
-        add_section(path / CARD if path.is_dir() else card_beside(path), _section(describe_path(path)))
+        add_section(path / CARD if path.is_dir() else card_path(path), _section(describe_path(path)))
 
-    return write(run, request, target, complete)
+    return write_export(run, request, target, complete)
 
 
 def _section(found: Report) -> str:
     """Return the section that describes a dataset in its card."""
-    tables = [table for table in found.tables if table.name in _ON_CARDS]
+    tables = [table for table in found.tables if table.name in _CARD_TABLES]
     return render_markdown(tables, "What is in it").replace("\n## ", "\n### ").replace("# What", "## What", 1)
 
 
@@ -141,7 +141,7 @@ def _describe(
     check_lists(against=against)
     with ExitStack() as opened:
         others = [
-            _opened_run(path, trust, opened) if is_sqlite(path) else _rows_of(path)
+            _open_run(path, trust, opened) if is_sqlite(path) else _open_rows(path)
             for path in map(Path, (*against, *([like] if like else [])))
         ]
         tables, charts = describe_dialogues(dataset, others[: len(against)], alike)
@@ -154,7 +154,7 @@ def _describe(
                 "If the run generates people, describe the folder to which it is exported"
             )
         if like is not None:
-            table, chart = likeness(dataset, others[-1])
+            table, chart = compare_users(dataset, others[-1])
             roles = offline_roles(dataset.users)
             for shown in (table, chart) if roles else ():
                 shown.notes.insert(0, OFFLINE_NOTE.format(roles=roles))
@@ -162,23 +162,23 @@ def _describe(
         return Report(f"{dataset.name}: {pluralize(count, 'dialogues')}", tables, charts)
 
 
-def _opened_run(path: Path, trust: Trust | None, opened: ExitStack) -> Dataset:
+def _open_run(path: Path, trust: Trust | None, opened: ExitStack) -> Dataset:
     """Return the dialogues of a run, as of one moment."""
     file = opened.enter_context(RunFile(path, trust=trust))
     opened.enter_context(file.snapshot())
     return run_dataset(file)
 
 
-def _rows_of(path: Path) -> Dataset:
+def _open_rows(path: Path) -> Dataset:
     """Return the dialogues of a file of rows, or of all such files of a folder."""
     if not path.is_dir():
         return rows_dataset(path)
     if is_ours := (path / CARD).is_file():
-        files = [path / file for file in exported_files(path)[0]]
+        files = [path / file for file in read_card_files(path)[0]]
     else:
-        files = sorted(file for file in path.rglob("*") if file.suffix in _ROWS and file.is_file())
+        files = sorted(file for file in path.rglob("*") if file.suffix in _ROW_SUFFIXES and file.is_file())
     if not files:
-        kinds = ", ".join(f"*{kind}" for kind in _ROWS)
+        kinds = ", ".join(f"*{kind}" for kind in _ROW_SUFFIXES)
         raise RunError(
             f"{path} contains neither files of rows ({kinds}) nor a published dataset of people (data/profile)"
         )

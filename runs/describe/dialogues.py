@@ -27,19 +27,19 @@ from dialoom.text import count_words
 from dialoom.text import pluralize as amount
 
 from .dataset import COMPARED_TEXTS, Dataset, DescribedDialogue
-from .lexical import NEAR, SHINGLE, Duplicates, SimilarTexts, TextIndex
-from .people import Combinations, Surfacing, as_list
+from .lexical import NEAR_DUPLICATE_THRESHOLD, SHINGLE_WORDS, Duplicates, SimilarTexts, TextIndex
+from .people import Combinations, PreferenceMentions, as_list
 
-MOST_LINES = 50_000
+MAX_LINES = 50_000
 """Maximum number of lines per role for lexical figures; from more lines, a seeded sample is drawn."""
 
 _SHOWN = 10
-_MOST_VALUES = 200
+_MAX_VALUES = 200
 """Maximum number of values of a facet that are counted."""
 
 
 @dataclass(slots=True)
-class DialogueCount:
+class DialogueStatistics:
     """Statistics of dialogues, collected in one pass.
 
     Their size in memory is bounded, except for the distinct first lines.
@@ -55,12 +55,12 @@ class DialogueCount:
     personal_counts: Counter[str] = field(default_factory=Counter)
     facets: dict[str, Counter[str]] = field(default_factory=dict)
     combinations: Combinations = field(default_factory=Combinations)
-    surfacing: Surfacing = field(default_factory=Surfacing)
+    surfacing: PreferenceMentions = field(default_factory=PreferenceMentions)
     copies: dict[str, TextIndex] = field(default_factory=lambda: {what: TextIndex() for what in COMPARED_TEXTS})
     faults: Counter[tuple[str, str]] = field(default_factory=Counter)
     gate_languages: Counter[str] = field(default_factory=Counter)
     pairs: PairSample = field(default_factory=PairSample)
-    looked_through: int = 0
+    gated: int = 0
     faulty: int = 0
 
     def add(self, dialogue: DescribedDialogue, find: Callable[[str], Iterator[PersonalDatum]]) -> None:
@@ -73,7 +73,7 @@ class DialogueCount:
         sizes = Counter({"lines": len(dialogue.lines)})
         for line in dialogue.lines:
             sizes[f"words of the {line.role}"] += count_words(line.content)
-            self.lines.setdefault(line.role, TextSample(MOST_LINES)).add(line.content)
+            self.lines.setdefault(line.role, TextSample(MAX_LINES)).add(line.content)
             self.languages[detect_language(line.content) or "unknown"] += 1
             for datum in find(line.content):
                 self.personal_counts[datum.kind] += 1
@@ -84,7 +84,7 @@ class DialogueCount:
         for name, value in ((name, each) for name, values in dialogue.facets.items() for each in as_list(values)):
             counts = self.facets.setdefault(name, Counter())
             facet_value = "–" if value is None else str(value)
-            if facet_value in counts or len(counts) < _MOST_VALUES:
+            if facet_value in counts or len(counts) < _MAX_VALUES:
                 counts[facet_value] += 1
         for what, text in COMPARED_TEXTS.items():
             self.copies[what].add(dialogue.id, text(dialogue))
@@ -92,7 +92,7 @@ class DialogueCount:
         self.surfacing.add(dialogue.lines, dialogue.preferences)
         self.pairs.add(dialogue.row)
         if dialogue.faults is not None:
-            self.looked_through += 1
+            self.gated += 1
             self.gate_languages.update(dialogue.languages)
             self.faulty += bool(dialogue.faults)
             self.faults.update({(fault.role, fault.kind) for fault in dialogue.faults})
@@ -111,7 +111,7 @@ def describe_dialogues(
     Raises:
         RunError: If a library for copies or personal data is missing.
     """
-    counted, find = DialogueCount(), build_finder()
+    counted, find = DialogueStatistics(), build_finder()
     for dialogue in dataset.dialogues():
         counted.add(dialogue, find)
     tables = [
@@ -133,7 +133,7 @@ def describe_dialogues(
     return [table for table in tables if table is not None and table.rows], charts
 
 
-def _sizes(counted: DialogueCount) -> Table:
+def _sizes(counted: DialogueStatistics) -> Table:
     table = Table(
         "sizes",
         "Lengths of dialogues",
@@ -157,7 +157,7 @@ def _shares(name: str, title: str, column: str, counts: Counter[str], n: int) ->
     return table
 
 
-def _openings(counted: DialogueCount) -> Table:
+def _openings(counted: DialogueStatistics) -> Table:
     table = Table("openings", "Most common first lines", ["first line", "n", "%"])
     for text, count in counted.openings.most_common(_SHOWN):
         if count > 1:
@@ -168,7 +168,7 @@ def _openings(counted: DialogueCount) -> Table:
     return table
 
 
-def _lexical(counted: DialogueCount) -> Table:
+def _lexical(counted: DialogueStatistics) -> Table:
     columns = ["lines of", "measured", "lines", "words", "Dist-1", "Dist-2", "Ent-4", "Self-BLEU", "compared"]
     table = Table("lexical", "Variety of lines", columns, decimals=dict.fromkeys(columns[4:8], 3))
     drawn = {role: each.texts for role, each in counted.lines.items() if any(map(str.strip, each.texts))}
@@ -186,8 +186,8 @@ def _lexical(counted: DialogueCount) -> Table:
         f"As published (PersonaLens, table 10, after Joko et al. 2024): means over {SAMPLES} samples of "
         f"{SAMPLE_WORDS:,} words; Self-BLEU of characters instead of words.",
     ]
-    if any(each.count > MOST_LINES for each in counted.lines.values()):
-        table.notes.append(f"If a role has more than {MOST_LINES:,} lines, that many were drawn at random.")
+    if any(each.count > MAX_LINES for each in counted.lines.values()):
+        table.notes.append(f"If a role has more than {MAX_LINES:,} lines, that many were drawn at random.")
     return table
 
 
@@ -195,18 +195,18 @@ def _figures(found: LexicalDiversity) -> list[Cell]:
     return [found.texts, found.words, found.dist_1, found.dist_2, found.ent_4, found.self_bleu, found.compared]
 
 
-def _duplicates(counted: DialogueCount, dataset: Dataset, against: Sequence[Dataset]) -> Table:
+def _duplicates(counted: DialogueStatistics, dataset: Dataset, against: Sequence[Dataset]) -> Table:
     columns = ["of", "searched in", "texts", "word for word", "nearly", "copies %"]
     table = Table("duplicates", "Copies", columns)
     table.notes.append(
-        f"Nearly: at least {NEAR:.0%} of the sequences of {SHINGLE} words in common (MinHash), ignoring case and "
-        "punctuation."
+        f"Nearly: at least {NEAR_DUPLICATE_THRESHOLD:.0%} of the sequences of {SHINGLE_WORDS} words in common "
+        "(MinHash), ignoring case and punctuation."
     )
     others = [(other, {what: Duplicates() for what in COMPARED_TEXTS}) for other in against]
     for other, copies in others:
         for dialogue in other.dialogues():
             for what, text in COMPARED_TEXTS.items():
-                counted.copies[what].look_for(dialogue.id, text(dialogue), copies[what])
+                counted.copies[what].search(dialogue.id, text(dialogue), copies[what])
     for what, index in counted.copies.items():
         rows = [("", "itself", index.within)]
         rows += [(f" of {other.name}", dataset.name, copies[what]) for other, copies in others]
@@ -221,7 +221,7 @@ def _share(count: int, n: int) -> float | None:
     return count / n if n else None
 
 
-def _personal(counted: DialogueCount) -> Table:
+def _personal(counted: DialogueStatistics) -> Table:
     table = Table("personal-data", "Personal data that looks real", ["kind", "n", "such as"])
     for kind, count in counted.personal_counts.most_common():
         id_, datum = counted.personal[kind][0]
@@ -229,7 +229,7 @@ def _personal(counted: DialogueCount) -> Table:
     return table
 
 
-def _facets(counted: DialogueCount) -> Table:
+def _facets(counted: DialogueStatistics) -> Table:
     table = Table(
         "facets", "Values of the facets", ["facet", "values", "most frequent", "n", "rarest", "n of the rarest"]
     )
@@ -237,12 +237,12 @@ def _facets(counted: DialogueCount) -> Table:
         ranked = counts.most_common()
         (first, most), (last, least) = ranked[0], ranked[-1]
         table.rows.append([name, len(counts), first[:60] or EMPTY_LABEL, most, last[:60] or EMPTY_LABEL, least])
-    if any(len(counts) == _MOST_VALUES for counts in counted.facets.values()):
-        table.notes.append(f"At most {_MOST_VALUES} values of a facet are counted separately.")
+    if any(len(counts) == _MAX_VALUES for counts in counted.facets.values()):
+        table.notes.append(f"At most {_MAX_VALUES} values of a facet are counted separately.")
     return table
 
 
-def _surfacing(counted: DialogueCount) -> Table:
+def _surfacing(counted: DialogueStatistics) -> Table:
     found = counted.surfacing
     table = Table("preferences", "Preferences mentioned", ["mentioned first by", "n", "of all preferences %"])
     for role, turns in sorted(found.first.items()):
@@ -254,7 +254,7 @@ def _surfacing(counted: DialogueCount) -> Table:
     return table
 
 
-def _surfacing_chart(counted: DialogueCount) -> Chart:
+def _surfacing_chart(counted: DialogueStatistics) -> Chart:
     found = counted.surfacing
     last = max(found.turns, default=1)
     title = "Preferences mentioned up to each turn, by who mentioned them first"
@@ -266,12 +266,12 @@ def _surfacing_chart(counted: DialogueCount) -> Chart:
     return chart
 
 
-def _faults(counted: DialogueCount) -> Table:
+def _faults(counted: DialogueStatistics) -> Table:
     table = Table("faults", "Faults that the gate found", ["role", "fault", "dialogues", "%"])
     for (role, kind), count in counted.faults.most_common():
-        table.rows.append([role, kind, count, _share(count, counted.looked_through)])
-    if counted.looked_through:
-        sound = counted.looked_through - counted.faulty
-        table.rows.append(["–", "none", sound, _share(sound, counted.looked_through)])
-        table.notes.append(format_reduced_coverage(counted.gate_languages, counted.looked_through))
+        table.rows.append([role, kind, count, _share(count, counted.gated)])
+    if counted.gated:
+        sound = counted.gated - counted.faulty
+        table.rows.append(["–", "none", sound, _share(sound, counted.gated)])
+        table.notes.append(format_reduced_coverage(counted.gate_languages, counted.gated))
     return table

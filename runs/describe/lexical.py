@@ -19,14 +19,14 @@ from .dataset import COMPARED_TEXTS, Dataset
 
 HOW_TO_INSTALL = 'pip install "dialoom[describe]"'
 
-NEAR = 0.8
+NEAR_DUPLICATE_THRESHOLD = 0.8
 """Texts are near-duplicates if they share at least this fraction of their shingles (Jaccard)."""
 
-SHINGLE = 4
+SHINGLE_WORDS = 4
 """Number of words in a shingle."""
 
 _PERMUTATIONS = 128
-_SHOWN = 5
+_MAX_EXAMPLES = 5
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class Duplicates:
         """Count one copy that was found."""
         self.exact += is_exact
         self.near += not is_exact
-        if len(self.pairs) < _SHOWN:
+        if len(self.pairs) < _MAX_EXAMPLES:
             self.pairs.append((text, other))
 
 
@@ -72,20 +72,20 @@ class TextIndex:
             raise RunError(f"finding near-duplicates needs datasketch, which is not installed: {HOW_TO_INSTALL}") from (
                 error
             )
-        self._lsh = self._library.MinHashLSH(threshold=NEAR, num_perm=_PERMUTATIONS)
+        self._lsh = self._library.MinHashLSH(threshold=NEAR_DUPLICATE_THRESHOLD, num_perm=_PERMUTATIONS)
         self._hashes: dict[str, Any] = {}
         self._exact: dict[bytes, str] = {}
         self.within = Duplicates()
 
     def add(self, id_: str, text: str) -> None:
         """Search for copies of a text among the earlier texts of the set, and add it unless it is an exact copy."""
-        digest, minhash = self.look_for(id_, text, self.within)
+        digest, minhash = self.search(id_, text, self.within)
         if minhash is not None:
             key = f"{len(self._hashes)} {id_}"
             self._exact[digest], self._hashes[key] = id_, minhash
             self._lsh.insert(key, minhash)
 
-    def look_for(self, id_: str, text: str, found: Duplicates) -> tuple[bytes, Any]:
+    def search(self, id_: str, text: str, found: Duplicates) -> tuple[bytes, Any]:
         """Search for copies of a text in this set, and count it.
 
         Returns:
@@ -99,23 +99,23 @@ class TextIndex:
         if (same := self._exact.get(digest)) is not None:  # it represents all texts equal to it
             found.found(id_, same, is_exact=True)
             return digest, None
-        # The sequences of `SHINGLE` words; a shorter text is a single sequence.
-        shingles = (words[start : start + SHINGLE] for start in range(max(1, len(words) - SHINGLE + 1)))
+        # The sequences of `SHINGLE_WORDS` words; a shorter text is a single sequence.
+        shingles = (words[start : start + SHINGLE_WORDS] for start in range(max(1, len(words) - SHINGLE_WORDS + 1)))
         minhash = self._library.MinHash(num_perm=_PERMUTATIONS)
         minhash.update_batch([" ".join(each).encode() for each in shingles])
         near = max(((minhash.jaccard(self._hashes[key]), key) for key in self._lsh.query(minhash)), default=(0.0, ""))
-        if near[0] >= NEAR:
+        if near[0] >= NEAR_DUPLICATE_THRESHOLD:
             found.found(id_, near[1].partition(" ")[2], is_exact=False)
         return digest, minhash
 
 
-LEAST = 0.9
+DEFAULT_MIN_COSINE = 0.9
 """Default minimum cosine of embeddings of texts that count as alike."""
 
-MOST_TEXTS = 10_000
+MAX_TEXTS = 10_000
 """Maximum number of texts of a set that are compared: the first ones, each with all earlier texts."""
 
-_AT_ONCE = 64
+_BATCH_SIZE = 64
 
 
 class SimilarTexts:
@@ -129,7 +129,7 @@ class SimilarTexts:
         RunError: If the embedder is unknown, its library is missing, or the cosine is invalid.
     """
 
-    def __init__(self, embedder: str, least: float = LEAST) -> None:
+    def __init__(self, embedder: str, least: float = DEFAULT_MIN_COSINE) -> None:
         if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
             raise RunError(f"alike must be a number from 0 to 1, got {least!r}", setting="alike")
         try:
@@ -147,7 +147,7 @@ class SimilarTexts:
         """
         if embedder is None and least is not None:
             raise RunError("alike is a cosine of embeddings, so it needs an embedder", setting="alike")
-        return None if embedder is None else cls(embedder, LEAST if least is None else least)
+        return None if embedder is None else cls(embedder, DEFAULT_MIN_COSINE if least is None else least)
 
     def table(self, dataset: Dataset, against: Sequence[Dataset]) -> Table:
         """Return a table that counts the dialogues and first lines that resemble an earlier one, or one in another set.
@@ -176,14 +176,14 @@ class SimilarTexts:
         table.notes += [
             f"Alike: a cosine of at least {self._least:g} by {self._name}, including exact copies. "
             f"{self._embedder.meaning[0].upper()}{self._embedder.meaning[1:]}. A model reads only the part of a text "
-            f"that fits into its window. At most {MOST_TEXTS:,} texts of a set are compared.",
+            f"that fits into its window. At most {MAX_TEXTS:,} texts of a set are compared.",
             *pairs,
         ]
         return table
 
     def _embedded(self, texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Vector]]:
-        some = itertools.islice(((id_, text) for id_, text in texts if text.strip()), MOST_TEXTS)
-        while batch := list(itertools.islice(some, _AT_ONCE)):
+        some = itertools.islice(((id_, text) for id_, text in texts if text.strip()), MAX_TEXTS)
+        while batch := list(itertools.islice(some, _BATCH_SIZE)):
             try:
                 vectors = self._embedder.embed([text for _, text in batch])
             except EmbedderError as error:

@@ -92,7 +92,7 @@ def _texts(census: Census) -> Table:
 
 
 @dataclass(slots=True)
-class Surfacing:
+class PreferenceMentions:
     """Statistics of the preferences that come up in dialogues.
 
     Attributes:
@@ -124,7 +124,7 @@ class Surfacing:
         self.turns.update(range(1, turn + 1))
 
 
-MOST_VALUES = 20
+MAX_VALUES = 20
 """Maximum number of values of a facet. A facet with more values identifies single dialogues rather than kinds of
 dialogues, and is left out.
 """
@@ -139,12 +139,12 @@ class Combinations:
     Attributes:
         dialogues: Number of dialogues.
         values: The values of each facet, in the order of occurrence; `None` for a facet with too many values.
-        met: For each pair of facets, the pairs of values that occur together.
+        observed: For each pair of facets, the pairs of values that occur together.
     """
 
     dialogues: int = 0
     values: dict[str, dict[str, None] | None] = field(default_factory=dict)
-    met: dict[tuple[str, str], set[tuple[str, str]]] = field(default_factory=dict)
+    observed: dict[tuple[str, str], set[tuple[str, str]]] = field(default_factory=dict)
 
     def add(self, facets: Mapping[str, Any]) -> None:
         """Count the facets of one dialogue, which may have several values of a facet."""
@@ -154,19 +154,19 @@ class Combinations:
             known = self.values.setdefault(name, {})
             if known is not None:
                 known.update(dict.fromkeys(values))
-                if len(known) > MOST_VALUES:
+                if len(known) > MAX_VALUES:
                     self.values[name] = None
-                    self.met = {pair: met for pair, met in self.met.items() if name not in pair}
+                    self.observed = {pair: met for pair, met in self.observed.items() if name not in pair}
         names = [name for name in stated if self.values[name] is not None]
         for one, other in itertools.combinations(names, 2):
-            self.met.setdefault((one, other), set()).update(itertools.product(stated[one], stated[other]))
+            self.observed.setdefault((one, other), set()).update(itertools.product(stated[one], stated[other]))
 
     def table(self) -> Table:
         """Return a table with a row for each pair of facets in which some combination of values does not occur."""
         columns = ["of", "and", "combinations", "empty", "empty %", "such as"]
         table = Table("combinations", "Combinations of values that occur in no dialogue", columns)
         compared, deciding = 0, self._deciding()
-        for (one, other), met in self.met.items():
+        for (one, other), met in self.observed.items():
             left, right = self.values[one] or {}, self.values[other] or {}
             both = (deciding[one] | {one}) & (deciding[other] | {other})
             seen = min([self.dialogues, *(len(self.values[name] or {}) for name in both)])
@@ -179,7 +179,7 @@ class Combinations:
                 table.rows.append([one, other, len(pairs), len(empty), len(empty) / len(pairs), such])
         table.notes.append(
             f"For each pair of facets, among the values that occur at all; {compared:,} pairs of facets were compared. "
-            f"Left out are facets with a single value or with more than {MOST_VALUES}, and pairs that have more "
+            f"Left out are facets with a single value or with more than {MAX_VALUES}, and pairs that have more "
             "combinations than there are dialogues, or more than the number of values of a facet that determines both. "
             "Some of these combinations may be impossible."
         )
@@ -193,7 +193,7 @@ class Combinations:
     def _deciding(self) -> dict[str, set[str]]:
         """Return, for each facet, the other facets that determine its value, such as the person for an age."""
         found: dict[str, set[str]] = {name: set() for name in self.values}
-        for pair, met in self.met.items():
+        for pair, met in self.observed.items():
             for side, name in enumerate(pair) if all(len(self.values[name] or {}) > 1 for name in pair) else ():
                 if len({values[side] for values in met}) == len(met):
                     found[pair[1 - side]].add(name)

@@ -16,13 +16,13 @@ from dialoom.graphs.gate import format_reduced_coverage
 from dialoom.graphs.gate.talk import UNDETERMINED
 from dialoom.grouping import group_pairs
 from dialoom.runs.report.health import assess_health, health_table
+from dialoom.runs.report.labelled_runs import OFFLINE_NOTE, label_runs, offline_roles, played_again_note
 from dialoom.runs.report.report import markdown_rows, markdown_table
-from dialoom.runs.report.reported import OFFLINE_NOTE, label_runs, offline_roles, played_again_note
 from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.text import escape_markdown, quote_code
 from dialoom.version import __version__
 
-from .rows import TEST, Exported, RowCount, Rows, formats
+from .rows import TEST, ExportResult, RowCount, Rows, formats
 from .shortcuts import shortcut_table
 
 _OFFLINE = (
@@ -34,9 +34,9 @@ _WITHOUT_TOOLS = (
     "actions that it claims were not carried out."
 )
 
-_COVERED = "Covers all judged conversations of the run, also those that are not exported."
+_COVERAGE_NOTE = "Covers all judged conversations of the run, also those that are not exported."
 _UNKNOWN = "unknown"
-_RIGHTS = (
+_NO_LICENSE = (
     "No licence was given (`license: unknown`). What may be done with this dataset depends on its sources and on the "
     "terms of the models below; whoever publishes it has to state a licence."
 )
@@ -122,7 +122,7 @@ class Card:
         form = f"Format `{request.format}`, as {_ENCODINGS[request.encoding]}: {formats(recipe)[request.format]}."
         yield from (f"# {recipe.name}: {request.format}", "", recipe.summary, "", form, "")
         if request.license is None:
-            yield from (_RIGHTS, "")
+            yield from (_NO_LICENSE, "")
         if offline := offline_roles(self._models):
             judging = WithJudging.of(recipe).judging_roles()
             has_texts = offline_roles(each for each in self._models if each[0] not in judging)
@@ -151,7 +151,7 @@ class Card:
         """Yield lines on the health of the judge whose scores are exported."""
         if self._rows.judging is not None:
             (reported,) = label_runs([self._rows.run], self._rows.recipe, self._rows.judging.name)
-            for table in health_table(assess_health(reported, None), several=False, covers=_COVERED):
+            for table in health_table(assess_health(reported, None), several=False, covers=_COVERAGE_NOTE):
                 yield from markdown_table(table)
 
     def _shortcuts(self) -> Iterator[str]:
@@ -183,12 +183,13 @@ class Card:
             yield f"* each scenario was played {run.config.trials:,} times (`trial`)"
         if again := played_again_note(run):
             yield f"* {again}"
-        yield f"* filters of the export: {quote_code(request.filters_text()) if request.filters_text() else 'none'}"
+        filters = request.describe_filters()
+        yield f"* filters of the export: {quote_code(filters) if filters else 'none'}"
         if request.only or request.without:
             left_out = sum(count.left_out for count in self._counts)
             yield f"* left out, because the gate found faults or did not check them: {left_out:,} dialogues"
             yield f"* {format_reduced_coverage(status.languages, status.gated)}"
-        yield from (f"* {notice}" for notice in Exported({}, self._counts, run.config.units).notices)
+        yield from (f"* {notice}" for notice in ExportResult({}, self._counts, run.config.units).notices)
         for id_, branch in run.promoted_branches():
             taken = quote_code(branch.name)
             yield f"* {quote_code(id_)} comes from the branch {taken}, made by hand in the step debugger"

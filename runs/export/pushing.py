@@ -14,12 +14,12 @@ from dialoom.runs.errors import RunError
 
 CARD = "README.md"
 
-_FRONT = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
+_FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 _BEGIN, _END = "<!-- what is in it: written by dialoom describe -->", "<!-- until here -->"
 _SECTION = re.compile(rf"\n*{re.escape(_BEGIN)}.*?{re.escape(_END)}\n*", re.DOTALL)
 
 
-def card_beside(target: Path) -> Path:
+def card_path(target: Path) -> Path:
     """Return the path of the card of a single-file export."""
     return target.with_name(f"{target.name}.card.md")
 
@@ -35,7 +35,7 @@ def add_section(card: Path, text: str) -> None:
         file.write(f"{before}\n\n{_BEGIN}\n{text.strip()}\n{_END}\n")
 
 
-def exported_files(folder: Path) -> tuple[list[Path], str]:
+def read_card_files(folder: Path) -> tuple[list[Path], str]:
     """Return the data files that the card of an exported folder lists, relative to the folder, and the licence.
 
     Raises:
@@ -44,15 +44,15 @@ def exported_files(folder: Path) -> tuple[list[Path], str]:
     card = folder / CARD
     if not card.is_file():
         raise RunError(f"{folder} has no {CARD}; give a folder that an export has written")
-    found = _FRONT.match(read_text(card))
+    found = _FRONT_MATTER.match(read_text(card))
     front = parse_yaml(found[1], card, first_line=2) if found else None
     if not isinstance(front, dict):
         raise RunError(f"{card} has no front matter of a dataset card")
     paths: list[Path] = []
-    for place, config in _listed(front.get("configs"), "configs"):
+    for place, config in _as_numbered_list(front.get("configs"), "configs"):
         if not isinstance(config, dict):
             raise RunError(f"{card}: {place} is {config!r:.40}; it must have a name (config_name) and data_files")
-        for at, split in _listed(config.get("data_files"), f"{place}.data_files"):
+        for at, split in _as_numbered_list(config.get("data_files"), f"{place}.data_files"):
             given = split.get("path") if isinstance(split, dict) else split
             for each in given if isinstance(given, list) else [given]:
                 if not isinstance(each, str):
@@ -67,7 +67,7 @@ def exported_files(folder: Path) -> tuple[list[Path], str]:
     return paths, str(front.get("license", "unknown"))
 
 
-def _listed(value: Any, place: str) -> list[tuple[str, Any]]:
+def _as_numbered_list(value: Any, place: str) -> list[tuple[str, Any]]:
     """Return the values under a key of a card, each with its place for messages."""
     several = value if isinstance(value, list) else [] if value is None else [value]
     return [(f"{place}.{number}", each) for number, each in enumerate(several)]
@@ -77,7 +77,7 @@ _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Push:
+class PushResult:
     """The result of an upload, or a preview of it.
 
     Attributes:
@@ -98,9 +98,9 @@ class Push:
         return sum((self.folder / file).stat().st_size for file in self.files)
 
 
-def pushed(
+def push_dataset(
     folder: Path, repository: str, *, is_sent: bool = False, is_public: bool = False, endpoint: str | None = None
-) -> Push:
+) -> PushResult:
     """Upload an exported folder to a dataset hub (Hugging Face's, or a compatible one).
 
     huggingface_hub handles the token (`HF_TOKEN`, or `hf auth login`).
@@ -118,8 +118,8 @@ def pushed(
     """
     if not _REPOSITORY.fullmatch(repository):
         raise RunError(f"repository {repository!r} is not a valid name; give OWNER/NAME", setting="repository")
-    files, licence = exported_files(folder)
-    push = Push(folder, [Path(CARD), *files], licence)
+    files, licence = read_card_files(folder)
+    push = PushResult(folder, [Path(CARD), *files], licence)
     if not is_sent:
         return push
     from huggingface_hub import HfApi

@@ -27,13 +27,13 @@ from .shortcuts import PairSample
 TRAIN, TEST = "train", "test"
 
 
-def _test_groups(run: RunFile, facet: str, share: float) -> frozenset[str]:
+def _select_test_groups(run: RunFile, facet: str, share: float) -> frozenset[str]:
     """Return the test split of the groups of a run's whole plan, in which both parts have at least one group.
 
     Raises:
         RunError: If there is only one group.
     """
-    groups = {key_of(facets, facet) for facets in run.planned_facets()}
+    groups = {group_key(facets, facet) for facets in run.planned_facets()}
     if len(groups) < 2:
         raise RunError(
             f"test_share: all scenarios of {run.path} have the same {facet}, so they cannot be split by it",
@@ -43,7 +43,7 @@ def _test_groups(run: RunFile, facet: str, share: float) -> frozenset[str]:
     return frozenset(ordered[: min(max(1, round(share * len(groups))), len(groups) - 1)])
 
 
-def key_of(facets: Mapping[str, Any], facet: str) -> str:
+def group_key(facets: Mapping[str, Any], facet: str) -> str:
     """Return the group of a scenario with these facets.
 
     Raises:
@@ -57,7 +57,7 @@ def key_of(facets: Mapping[str, Any], facet: str) -> str:
 DIALOGUES = "dialogues"
 Soundness = Literal["sound", "faulty"]
 Encoding = Literal["jsonl", "parquet"]
-INCLUDED = ("facets", "scores")
+INCLUDABLE_FIELDS = ("facets", "scores")
 """Optional fields of every row besides those of its format."""
 
 
@@ -110,7 +110,7 @@ class ExportRequest:
             )
         check_lists(include=self.include, without=self.without)
         for name, values, known in (
-            ("include", self.include, INCLUDED),
+            ("include", self.include, INCLUDABLE_FIELDS),
             ("only", [] if self.only is None else [self.only], get_args(Soundness)),
             ("without", self.without, fault_kinds(recipe)),
         ):
@@ -162,13 +162,13 @@ class ExportRequest:
             option = place.partition(".")[0]
             raise RunError(f"{option or f'format {self.format!r}'}: {message}", setting=option or None) from error
 
-    def filters_text(self) -> str:
+    def describe_filters(self) -> str:
         """Return the filters and options in one line; empty if there are none."""
         filters = {"where": self.where, "only": self.only, "without": ", ".join(self.without)}
         options = (name if value is True else f"{name}={value}" for name, value in self.options.items())
         return ", ".join([*(f"{name} {value}" for name, value in filters.items() if value), *options])
 
-    def leaves_out(self, faults: Sequence[DialogueFault] | None) -> bool:
+    def excludes(self, faults: Sequence[DialogueFault] | None) -> bool:
         """Return whether a dialogue with these faults is left out.
 
         If its faults are unknown, any filter leaves it out.
@@ -208,7 +208,7 @@ class RowCount:
     places: set[str] = field(default_factory=set)
 
 
-class Exported(dict[str, int]):
+class ExportResult(dict[str, int]):
     """The number of rows (or files) of an export by part: `all`, or `train` and `test`.
 
     Attributes:
@@ -247,7 +247,7 @@ class Rows:
         self.pairs = PairSample()
         self._split_by = facet = WithFacets.of(self.recipe).split_facet
         share = request.test_share
-        self.test = None if share is None or facet is None else _test_groups(run, facet, share)
+        self.test = None if share is None or facet is None else _select_test_groups(run, facet, share)
 
     def _check_repeats(self) -> None:
         """Raise `RunError` for several trials or user models in a format that contains each scenario only once."""
@@ -277,10 +277,10 @@ class Rows:
     def _items(self, part: str, count: RowCount) -> Iterator[Any]:
         make = self._maker()
         for episode in select_episodes(self.run, self.judging.name if self.judging else None, self.request.where):
-            group = None if self._split_by is None else key_of(episode.facets, self._split_by)
+            group = None if self._split_by is None else group_key(episode.facets, self._split_by)
             if self.test is not None and (group in self.test) != (part == TEST):
                 continue
-            if self.request.leaves_out(episode.outcome.faults):
+            if self.request.excludes(episode.outcome.faults):
                 count.left_out += 1
                 continue
             before = count.rows
@@ -303,13 +303,15 @@ class Rows:
         if not isinstance(item, dict):
             return item  # the content of a file
         about: dict[str, Any] = {"facets": dict(episode.facets), "scores": mean_scores(episode)}
-        return {**named(episode), **item} | {key: about[key] for key in self.request.include if key not in item}
+        return {**episode_columns(episode), **item} | {
+            key: about[key] for key in self.request.include if key not in item
+        }
 
     def _maker(self) -> Any:
         """Return the function that converts one scenario to rows or files."""
-        models, hashes = partial(models_of, self.run, self.judging), prompt_hashes(self.run, self.judging)
+        models, hashes = partial(resolve_models, self.run, self.judging), prompt_hashes(self.run, self.judging)
         if self.exporter is None:
-            return lambda episode, scenario: [dialogue(episode, scenario, self.recipe, models(episode), hashes)]
+            return lambda episode, scenario: [dialogue_row(episode, scenario, self.recipe, models(episode), hashes)]
         exporter, prompts = self.exporter, self.run.prompts
         keywords = {} if self.options is None else {"options": self.options}
         return lambda episode, scenario: (
@@ -319,12 +321,12 @@ class Rows:
         )
 
 
-def dialogue(
+def dialogue_row(
     episode: RecordedEpisode, scenario: Scenario, recipe: Recipe, models: Mapping[str, str], prompts: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return one row of the `dialogues` format."""
     line: dict[str, Any] = {
-        **named(episode),
+        **episode_columns(episode),
         "recipe": recipe.name,
         "scenario": scenario.described(),
         **(scenario.as_row() if isinstance(scenario, Transcript) else {}),
@@ -343,7 +345,7 @@ def dialogue(
     return line if episode.error is None else {**line, "error": episode.error}
 
 
-def named(episode: Episode) -> dict[str, Any]:
+def episode_columns(episode: Episode) -> dict[str, Any]:
     """Return the columns that identify an episode: the scenario's `id`, and any user model and `trial`.
 
     An episode that was played again because a stateful player had lost its state is marked as such.
@@ -354,7 +356,7 @@ def named(episode: Episode) -> dict[str, Any]:
     return {"id": episode.scenario, **factors, **({EARLIER_ATTEMPTS: played} if played else {})}
 
 
-def models_of(run: RunFile, judging: JudgementSet | None, episode: RecordedEpisode) -> dict[str, str]:
+def resolve_models(run: RunFile, judging: JudgementSet | None, episode: RecordedEpisode) -> dict[str, str]:
     """Return an episode's models by role: its user model, those of its branch, and the judges of its judgements."""
     config = run.config
     user = {USER: episode.facets[USER_MODEL]} if config.users else {}

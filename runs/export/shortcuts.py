@@ -18,7 +18,7 @@ from dialoom.graphs import Estimate, Table
 from dialoom.graphs.tables.statistics import MIN_UNITS
 from dialoom.grouping import nest_triples
 
-MOST_PEOPLE, MOST_PROMPTS = 300, 20
+MAX_PEOPLE, MAX_PROMPTS = 300, 20
 """Maximum number of people in a sample, and of prompts for each person."""
 
 _PERSON = ("persona", "person", "user")
@@ -53,8 +53,8 @@ class PairSample:
         if not isinstance(row, Mapping) or (found := _replies(row)) is None:
             return
         prompt, replies = found
-        prompts = self._place(self._people, _person(row, prompt) if person is None else person, MOST_PEOPLE)
-        known = None if prompts is None else self._place(prompts, prompt, MOST_PROMPTS)
+        prompts = self._place(self._people, _person(row, prompt) if person is None else person, MAX_PEOPLE)
+        known = None if prompts is None else self._place(prompts, prompt, MAX_PROMPTS)
         if known is not None:
             known.update({label: text for label, text in replies.items() if label not in known})
 
@@ -109,10 +109,10 @@ def _person(row: Mapping[str, Any], prompt: list[Any]) -> object:
     return first[0] if isinstance(first, list) else first
 
 
-WARN_ABOVE = 0.65
+WARNING_AUC = 0.65
 """AUC above which there is a warning."""
 
-FEWEST_FOR_WORDS = 20
+MIN_PEOPLE_FOR_WORDS = 20
 """Minimum number of people for which the classifier of words is estimated."""
 
 
@@ -126,21 +126,21 @@ def shortcut_table(sample: PairSample) -> Table | None:
     for name, features, fewest in (
         ("length", lengths, MIN_UNITS),
         ("punctuation", punctuation, MIN_UNITS),
-        ("words", words, FEWEST_FOR_WORDS),
+        ("words", words, MIN_PEOPLE_FOR_WORDS),
     ):
-        found = separation(people, features) if len(people) >= fewest else (None, None)
+        found = measure_separation(people, features) if len(people) >= fewest else (None, None)
         table.rows.append([name, *found])
-        if any(each is not None and each.mean > WARN_ABOVE for each in found):
+        if any(each is not None and each.mean > WARNING_AUC for each in found):
             warned.append(name)
     if warned:
         table.notes.append(
             "Warning: chosen and rejected replies can be told apart without knowing the person, by "
-            f"{', '.join(warned)} (above {WARN_ABOVE}). A model trained on these pairs can learn that instead of a "
+            f"{', '.join(warned)} (above {WARNING_AUC}). A model trained on these pairs can learn that instead of a "
             "person's preferences."
         )
-    if len(people) < FEWEST_FOR_WORDS:
+    if len(people) < MIN_PEOPLE_FOR_WORDS:
         table.notes.append(
-            f"The classifier of words cannot be estimated with {len(people)} people; it needs {FEWEST_FOR_WORDS}, "
+            f"The classifier of words cannot be estimated with {len(people)} people; it needs {MIN_PEOPLE_FOR_WORDS}, "
             f"and length and punctuation {MIN_UNITS}."
         )
     table.notes.append(
@@ -148,18 +148,18 @@ def shortcut_table(sample: PairSample) -> Table | None:
         "Same prompt: the share of prompts whose chosen reply scores higher. The score is a regularised linear "
         f"discriminant of the reply alone, without prompt or person, cross-validated by person in {FOLDS} folds: no "
         "person is in both train and test. Length: numbers of characters and words. Punctuation: shares of kinds of "
-        f"marks, emoji and line breaks among all characters. Words: which of the {MOST_WORDS} commonest occur. "
+        f"marks, emoji and line breaks among all characters. Words: which of the {MAX_WORDS} commonest occur. "
         "In brackets: 95 % intervals, clustered by person; n: replies, and prompts."
     )
     if sample.is_partial:
         table.notes.append(
-            f"At most {MOST_PEOPLE} people and {MOST_PROMPTS} prompts for each person are compared, chosen by hash."
+            f"At most {MAX_PEOPLE} people and {MAX_PROMPTS} prompts for each person are compared, chosen by hash."
         )
     return table
 
 
 FOLDS = 10
-MOST_WORDS = 500
+MAX_WORDS = 500
 
 _Z = 1.959963984540054
 """The normal distribution's quantile of 0.975."""
@@ -167,7 +167,7 @@ _Z = 1.959963984540054
 _DECIMALS = 9
 """Number of decimals by which scores are compared; smaller differences are rounding errors."""
 
-_LEAST_SPREAD = 1e-9
+_MIN_SPREAD = 1e-9
 """Maximum standard deviation of a feature that counts as constant, which allows for rounding."""
 
 _WORD = re.compile(r"[぀-ヿ㐀-鿿฀-๿]|[^\W_]+(?:['’][^\W_]+)*")  # in scripts without spaces, each character is a word
@@ -194,7 +194,7 @@ def words(texts: Sequence[str]) -> Matrix:
     """Return 0 or 1 for each of the commonest words, depending on whether it occurs in the text; a row per text."""
     found = [frozenset(_WORD.findall(text.lower())) for text in texts]
     counts = Counter(word for each in found for word in each)
-    commonest = sorted(counts, key=lambda word: (-counts[word], word))[:MOST_WORDS]
+    commonest = sorted(counts, key=lambda word: (-counts[word], word))[:MAX_WORDS]
     places = {word: place for place, word in enumerate(commonest)}
     matrix = np.zeros((len(texts), len(places)))
     for number, each in enumerate(found):
@@ -202,7 +202,7 @@ def words(texts: Sequence[str]) -> Matrix:
     return matrix
 
 
-def separation(
+def measure_separation(
     people: Sequence[Sequence[Mapping[bool, str]]], features: Callable[[Sequence[str]], Matrix]
 ) -> tuple[Estimate | None, Estimate | None]:
     """Return the cross-validated AUC, and the share of prompts whose chosen reply scores higher (ties count half).
@@ -234,7 +234,7 @@ def _scores(features: Matrix, is_chosen: NDArray[np.bool_], fold: NDArray[np.int
     ridge penalty equal to the number of standardised features.
     """
     spread = features.std(axis=0)
-    varied = spread > _LEAST_SPREAD
+    varied = spread > _MIN_SPREAD
     features = (features - features.mean(axis=0))[:, varied] / spread[varied]
     labels = np.where(is_chosen, 1.0, -1.0)
     scores = np.zeros(len(labels))
@@ -268,7 +268,7 @@ def _auc(scores: Matrix, is_chosen: NDArray[np.bool_], person: NDArray[np.int_])
         return None
     n = int(used.sum())
     auc = float((weights * placements)[is_chosen].sum()) / n
-    return _clustered(n, auc, (weights * (placements - auc) / n)[used], person[used])
+    return _clustered_estimate(n, auc, (weights * (placements - auc) / n)[used], person[used])
 
 
 def _share_of_pairs(pairs: Sequence[tuple[int, float]]) -> Estimate | None:
@@ -278,10 +278,10 @@ def _share_of_pairs(pairs: Sequence[tuple[int, float]]) -> Estimate | None:
     person, differences = np.array([of for of, _ in pairs]), np.array([difference for _, difference in pairs])
     is_higher = (np.sign(differences) + 1) / 2
     share = float(is_higher.mean())
-    return _clustered(len(pairs), share, (is_higher - share) / len(pairs), person)
+    return _clustered_estimate(len(pairs), share, (is_higher - share) / len(pairs), person)
 
 
-def _clustered(n: int, mean: float, influence: Matrix, person: NDArray[np.int_]) -> Estimate:
+def _clustered_estimate(n: int, mean: float, influence: Matrix, person: NDArray[np.int_]) -> Estimate:
     """Return an estimate from 0 to 1 with its interval, from each observation's influence, summed by person.
 
     The interval is symmetric on the logit scale. There is none if the mean is 0 or 1, or if all people have the same

@@ -17,21 +17,21 @@ from dialoom.runs.store import RunFile
 from dialoom.text import pluralize
 
 from .card import Card
-from .pushing import CARD, card_beside
-from .rows import TEST, TRAIN, Exported, ExportRequest, RowCount, Rows
+from .pushing import CARD, card_path
+from .rows import TEST, TRAIN, ExportRequest, ExportResult, RowCount, Rows
 
-_ONLY = "all"
+_SINGLE_PART = "all"
 
-Opened: TypeAlias = Callable[[], AbstractContextManager[IO[Any]]]
+OutputOpener: TypeAlias = Callable[[], AbstractContextManager[IO[Any]]]
 """A function that opens the output file of a part: in binary mode for Parquet, else in text mode."""
 
 
-def write(
+def write_export(
     run: RunFile,
     request: ExportRequest,
     target: Path | TextIO,
     complete: Callable[[Path], None] = lambda _path: None,
-) -> Exported:
+) -> ExportResult:
     """Write an export; return the number of rows (or files) by part: `train` and `test`, or `all`.
 
     Args:
@@ -48,23 +48,23 @@ def write(
     """
     rows = Rows(run, request)
     if not isinstance(target, Path):
-        return _exported(rows, {_ONLY: _write_open(rows, target)})
+        return _build_result(rows, {_SINGLE_PART: _write_open(rows, target)})
     if request.encoding == "parquet":
         check_installed()
     if rows.exporter is not None and rows.exporter.is_folder:
         write_all = _write_lists if rows.exporter.kind == "lists" else _write_files
         files, count = write_all(rows, target)
-        return Exported({_ONLY: files}, [count], run.config.units)
+        return ExportResult({_SINGLE_PART: files}, [count], run.config.units)
     if rows.test is not None:
         counts = _write_split(rows, target, complete)
     else:
-        counts = {_ONLY: _write_one(rows, target)}
+        counts = {_SINGLE_PART: _write_one(rows, target)}
         complete(target)
-    return _exported(rows, counts)
+    return _build_result(rows, counts)
 
 
-def _exported(rows: Rows, counts: Mapping[str, RowCount]) -> Exported:
-    return Exported({part: count.rows for part, count in counts.items()}, counts.values(), rows.run.config.units)
+def _build_result(rows: Rows, counts: Mapping[str, RowCount]) -> ExportResult:
+    return ExportResult({part: count.rows for part, count in counts.items()}, counts.values(), rows.run.config.units)
 
 
 def _write_open(rows: Rows, file: TextIO) -> RowCount:
@@ -72,7 +72,7 @@ def _write_open(rows: Rows, file: TextIO) -> RowCount:
     has_files = rows.test is not None or (rows.exporter is not None and rows.exporter.is_folder)
     if has_files or rows.request.encoding != "jsonl":
         raise RunError("path: an open file or standard output accepts only JSON lines; give a path", setting="path")
-    count = _write_part(rows, _ONLY, lambda: nullcontext(file), None)
+    count = _write_part(rows, _SINGLE_PART, lambda: nullcontext(file), None)
     file.flush()  # a full disk is an error of the export
     return count
 
@@ -86,12 +86,12 @@ def _write_one(rows: Rows, target: Path) -> RowCount:
         raise RunError(f"{target} is not a regular file; Parquet needs one")
     inputs = (rows.run.path,)
     check_output(target, inputs)  # before the work starts; it is checked again at the end
-    shape = _shape(rows, (_ONLY,))
-    opened: Opened = partial(binary_output if is_parquet else text_output, target, inputs)
+    shape = _infer_schema(rows, (_SINGLE_PART,))
+    opened: OutputOpener = partial(binary_output if is_parquet else text_output, target, inputs)
     if rows.exporter is None or is_stream(target):  # each row of `dialogues` contains its own provenance
-        return _write_part(rows, _ONLY, opened, shape)
-    with text_output(card_beside(target), inputs) as card:
-        count = _write_part(rows, _ONLY, opened, shape)
+        return _write_part(rows, _SINGLE_PART, opened, shape)
+    with text_output(card_path(target), inputs) as card:
+        count = _write_part(rows, _SINGLE_PART, opened, shape)
         card.write(Card(rows, {target.name: count}).text())
     return count
 
@@ -100,7 +100,7 @@ def _write_split(rows: Rows, target: Path, complete: Callable[[Path], None]) -> 
     """Write a folder with two files and a card, in the layout of dataset hubs."""
     names = {part: f"{part}.{rows.request.encoding}" for part in (TRAIN, TEST)}
     with folder_output(target) as folder:
-        shape = _shape(rows, names)
+        shape = _infer_schema(rows, names)
         opens = folder.binary if rows.request.encoding == "parquet" else folder.text
         counts = {part: _write_part(rows, part, partial(opens, name), shape) for part, name in names.items()}
         with folder.text(CARD) as file:
@@ -109,17 +109,17 @@ def _write_split(rows: Rows, target: Path, complete: Callable[[Path], None]) -> 
     return counts
 
 
-def _shape(rows: Rows, parts: Iterable[str]) -> Column | None:
+def _infer_schema(rows: Rows, parts: Iterable[str]) -> Column | None:
     """Return the schema that the rows of all parts share, for Parquet; else `None`."""
     if rows.request.encoding != "parquet":
         return None
     column = Column()
     for row in itertools.chain.from_iterable(rows.read(part, RowCount()) for part in parts):
-        column.see(row)
+        column.observe(row)
     return column
 
 
-def _write_part(rows: Rows, part: str, opened: Opened, shape: Column | None) -> RowCount:
+def _write_part(rows: Rows, part: str, opened: OutputOpener, shape: Column | None) -> RowCount:
     count = RowCount()
     items = rows.read(part, count)
     with opened() as file:
@@ -135,11 +135,11 @@ def _write_part(rows: Rows, part: str, opened: Opened, shape: Column | None) -> 
 def _check_empty(rows: Rows, part: str) -> None:
     """Raise an error for a part without rows if a filter, a split or Parquet is involved; empty JSONL is valid."""
     done = rows.run.status().done
-    given = rows.request.filters_text()
-    other = None if part == _ONLY else TEST if part == TRAIN else TRAIN
+    given = rows.request.describe_filters()
+    other = None if part == _SINGLE_PART else TEST if part == TRAIN else TRAIN
     if given and done and (other is None or not any(True for _ in rows.read(other, RowCount()))):
         raise RunError(f"{given} selects no row of {done:,} finished scenarios; nothing was written")
-    if part != _ONLY:
+    if part != _SINGLE_PART:
         raise RunError(
             f"the {part} split has no rows{f' with {given}' if given else ''}; {done:,} scenarios are done, and the "
             f"test split is made of {pluralize(len(rows.test or ()), 'groups')}: change test_share, or select more "
@@ -153,13 +153,13 @@ def _write_files(rows: Rows, target: Path) -> tuple[int, RowCount]:
     """Write a file for each item; return the number of files, and the counts."""
     written = RowCount()
     with folder_output(target, adds=True) as folder:
-        for names, content in rows.read(_ONLY, written):
+        for names, content in rows.read(_SINGLE_PART, written):
             _check_names(names)
             text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=2) + "\n"
             with folder.text(*names) as file:
                 file.write(text)
         if not written.rows:
-            _check_empty(rows, _ONLY)
+            _check_empty(rows, _SINGLE_PART)
     return written.rows, written
 
 
@@ -171,7 +171,7 @@ def _write_lists(rows: Rows, target: Path) -> tuple[int, RowCount]:
     total = RowCount()
     begun: dict[tuple[str, ...], RowCount] = {}
     with folder_output(target, adds=True) as folder:
-        for names, row in rows.read(_ONLY, total):
+        for names, row in rows.read(_SINGLE_PART, total):
             _check_names(names)
             has_lines = names[-1].endswith(".jsonl")
             text = json.dumps(row, ensure_ascii=False, indent=None if has_lines else 2)
@@ -179,12 +179,12 @@ def _write_lists(rows: Rows, target: Path) -> tuple[int, RowCount]:
                 file.write(f"{text}\n" if has_lines else f"{',' if names in begun else '['}\n{text}")
             count = begun.setdefault(names, RowCount())
             count.rows += 1
-            count.places.update(_places(row))
+            count.places.update(_iter_paths(row))
         for names in (each for each in begun if not each[-1].endswith(".jsonl")):
             with folder.text(*names, append=True) as file:
                 file.write("\n]\n")
         if not begun:
-            _check_empty(rows, _ONLY)
+            _check_empty(rows, _SINGLE_PART)
         elif (CARD,) not in begun:
             files = {"/".join(map(make_file_name, names)): count for names, count in begun.items()}
             with folder.text(CARD) as file:
@@ -192,14 +192,14 @@ def _write_lists(rows: Rows, target: Path) -> tuple[int, RowCount]:
     return len(begun), total
 
 
-def _places(value: Any, place: str = "") -> Iterator[str]:
+def _iter_paths(value: Any, place: str = "") -> Iterator[str]:
     """Yield the path of every value in a row, such as `messages[].role`."""
     if isinstance(value, dict):
         for key, each in value.items():
-            yield from _places(each, f"{place}.{key}")
+            yield from _iter_paths(each, f"{place}.{key}")
     elif isinstance(value, list):
         for each in value:
-            yield from _places(each, f"{place}[]")
+            yield from _iter_paths(each, f"{place}[]")
     else:
         yield place
 
@@ -212,7 +212,7 @@ def _check_names(names: Iterable[str]) -> None:
 
 
 _ROWS_PER_GROUP = 1000
-_SCALARS = {
+_KIND_NAMES = {
     bool: "verdict",
     int: "whole number",
     float: "number",
@@ -221,8 +221,8 @@ _SCALARS = {
     tuple: "list",
     dict: "object",
 }
-_NUMBERS = {"verdict", "whole number", "number"}
-_LARGEST = 2**63
+_NUMBER_KINDS = {"verdict", "whole number", "number"}
+_INT64_LIMIT = 2**63
 
 
 class Column:
@@ -233,18 +233,20 @@ class Column:
         self.fields: dict[str, Column] = {}
         self.element: Column | None = None
 
-    def see(self, value: Any) -> None:
+    def observe(self, value: Any) -> None:
         """Take one value into account."""
         if value is not None:
-            is_large = type(value) is int and not -_LARGEST <= value < _LARGEST
-            self.kinds.add("a number beyond 64 bits" if is_large else _SCALARS.get(type(value), type(value).__name__))
+            is_large = type(value) is int and not -_INT64_LIMIT <= value < _INT64_LIMIT
+            self.kinds.add(
+                "a number beyond 64 bits" if is_large else _KIND_NAMES.get(type(value), type(value).__name__)
+            )
         if isinstance(value, dict):
             for key, inner in value.items():
-                self.fields.setdefault(key, Column()).see(inner)
+                self.fields.setdefault(key, Column()).observe(inner)
         elif isinstance(value, list | tuple):
             self.element = self.element or Column()
             for inner in value:
-                self.element.see(inner)
+                self.element.observe(inner)
 
     def type(self, arrow: Any, place: str = "a row") -> Any:
         """Return the Arrow type that holds all values.
@@ -257,7 +259,7 @@ class Column:
             return arrow.struct(inner) if inner else arrow.null()
         if self.kinds == {"list"} and self.element is not None:
             return arrow.list_(self.element.type(arrow, f"an element of {place}"))
-        if self.kinds and self.kinds <= _NUMBERS:
+        if self.kinds and self.kinds <= _NUMBER_KINDS:
             alone = {"verdict": arrow.bool_, "whole number": arrow.int64}
             return alone.get(min(self.kinds), arrow.float64)() if len(self.kinds) == 1 else arrow.float64()
         if self.kinds == {"text"} or not self.kinds:
@@ -265,15 +267,15 @@ class Column:
         kinds = " and ".join(sorted(self.kinds)) + (" in different rows" if len(self.kinds) > 1 else "")
         raise RunError(f"{place} is {kinds}, which a Parquet column cannot hold; use the encoding jsonl")
 
-    def fit(self, value: Any) -> Any:
+    def convert(self, value: Any) -> Any:
         """Convert a value to the column's type."""
         if value is None or (isinstance(value, dict) and not self.fields):
             return None
         if isinstance(value, dict):
-            return {key: self.fields[key].fit(inner) for key, inner in value.items()}
+            return {key: self.fields[key].convert(inner) for key, inner in value.items()}
         if isinstance(value, list | tuple):
             assert self.element is not None, "this column contains lists"
-            return [self.element.fit(inner) for inner in value]
+            return [self.element.convert(inner) for inner in value]
         return float(value) if len(self.kinds) > 1 else value
 
 
@@ -300,5 +302,5 @@ def write_parquet(rows: Iterator[Any], file: IO[bytes], shape: Column) -> None:
         raise RunError("a Parquet file needs rows that are objects with keys; use the encoding jsonl")
     schema = arrow.schema(list(shape.type(arrow)))
     with parquet.ParquetWriter(file, schema) as writer:
-        while group := [shape.fit(row) for row in itertools.islice(rows, _ROWS_PER_GROUP)]:
+        while group := [shape.convert(row) for row in itertools.islice(rows, _ROWS_PER_GROUP)]:
             writer.write_table(arrow.Table.from_pylist(group, schema=schema))

@@ -19,7 +19,7 @@ from dialoom.runs.store import JudgementSet, RunFile, judges_of, panel_of
 from .differences import difference_tables, length_table
 from .health import COVERS_ALL, Health, assess_health, health_table, mark_doubtful
 from .judges import comparison_table, file_safe_name, judges_tables
-from .reported import (
+from .labelled_runs import (
     ReportedRun,
     add_offline_column,
     collect_content_notes,

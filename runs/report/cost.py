@@ -12,7 +12,7 @@ from dialoom.roles.gateway.calls import WRITTEN_BY_PERSON
 from dialoom.runs.store.connections import open_for_reading, transaction
 from dialoom.runs.store.leases import OPEN_LEASES
 
-from .reported import is_offline
+from .labelled_runs import is_offline
 
 _SUMMED_COLUMNS = (
     "calls",

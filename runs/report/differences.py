@@ -24,7 +24,7 @@ from dialoom.runs.reading.scenarios import select_episodes
 from dialoom.runs.store.references import encode_canonical
 from dialoom.text import count_words
 
-from .reported import ReportedRun, different_users_warning, find_user_differences, title_with_user_differences
+from .labelled_runs import ReportedRun, different_users_warning, find_user_differences, title_with_user_differences
 
 SIGNIFICANCE_LEVEL = 0.05
 """A difference is reported as significant if its p value after Holm's correction is below this level."""

@@ -24,7 +24,7 @@ from dialoom.runs.reading.scenarios import select_episodes
 from dialoom.runs.store import judges_of
 
 from .differences import format_subject
-from .reported import ReportedRun, is_offline
+from .labelled_runs import ReportedRun, is_offline
 
 COVERS_ALL = "Covers all judged conversations."
 HEALTH_TABLE = "judge-health"

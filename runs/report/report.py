@@ -26,7 +26,7 @@ from dialoom.text import escape_csv_cell, escape_latex, escape_markdown
 from .building import build_charts, build_tables, common_recipe, compare_runs, select_judgement_sets
 from .drawing import IMAGE_KINDS, can_draw, draw
 from .judges import file_safe_name
-from .reported import collect_run_notes, label_runs
+from .labelled_runs import collect_run_notes, label_runs
 
 _SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _XML_PROLOG = re.compile(r"^.*?(?=<svg)", re.DOTALL)

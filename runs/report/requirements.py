@@ -24,7 +24,7 @@ from dialoom.settings import parse_names
 
 from .differences import SIGNIFICANCE_LEVEL, compute_differences, format_subject
 from .health import assess_health
-from .reported import (
+from .labelled_runs import (
     ReportedRun,
     differing_keys,
     find_user_differences,

@@ -14,7 +14,7 @@ from dialoom.grouping import group_pairs
 from dialoom.runs.reading.scenarios import select_episodes
 
 from .differences import format_subject, omitted_turn_notes
-from .reported import ReportedRun
+from .labelled_runs import ReportedRun
 
 _PASS_NOTE = (
     "pass^k: the probability that k trials of a scenario all succeed; pass@k: that at least one of k does (tau-bench, "

@@ -25,7 +25,7 @@ from dialoom.grouping import group_pairs
 from dialoom.runs.reading.scenarios import select_episodes
 
 from .differences import format_subject, omitted_turn_notes
-from .reported import ReportedRun
+from .labelled_runs import ReportedRun
 
 if TYPE_CHECKING:
     import numpy as np

@@ -23,8 +23,7 @@ from dialoom.runs.report.differences import (
     turn_score_notes,
 )
 from dialoom.runs.report.health import Health, assess_health, health_table, mark_doubtful
-from dialoom.runs.report.report import render_markdown, render_page, write_charts, write_texts
-from dialoom.runs.report.reported import (
+from dialoom.runs.report.labelled_runs import (
     add_offline_column,
     collect_notes,
     collect_run_notes,
@@ -32,6 +31,7 @@ from dialoom.runs.report.reported import (
     different_users_warning,
     title_with_user_differences,
 )
+from dialoom.runs.report.report import render_markdown, render_page, write_charts, write_texts
 from dialoom.runs.report.users import RANKING_TABLE, user_tables
 from dialoom.version import __version__
 
@@ -39,7 +39,7 @@ from .figures import (
     Figure,
     PlayedSystem,
     agreement_table,
-    cost_of_all,
+    cost_table,
     figures_chart,
     figures_table,
     open_systems,
@@ -141,7 +141,7 @@ def _differences(played: PlayedSystem, apart: Container[str]) -> Iterator[tuple[
                 yield contrast, row
 
 
-PAGES = ("index.html", "scorecard.md", "scorecard.json", "scorecard.tex")
+PAGE_FILES = ("index.html", "scorecard.md", "scorecard.json", "scorecard.tex")
 """The files of a scorecard besides its charts."""
 
 
@@ -237,7 +237,7 @@ class Scorecard:
             OutputError: If the folder cannot be written.
         """
         as_json = json.dumps(self.as_json(), ensure_ascii=False, indent=1) + "\n"
-        texts = dict(zip(PAGES, (self.page(), str(self), as_json, self.report.latex()), strict=True))
+        texts = dict(zip(PAGE_FILES, (self.page(), str(self), as_json, self.report.latex()), strict=True))
         paths = write_texts(texts, Path(folder))
         return [*paths, *(write_charts(self.report.charts, Path(folder)) if can_draw() else ())]
 
@@ -251,7 +251,7 @@ def _build(suite: Suite, size: Size, systems: Sequence[PlayedSystem], allow_diff
         system, reported = played.system, played.reported
         table = figures_table(played, size)
         chart = figures_chart(played, size, table)
-        names = [headline.name for headline in system.sized(size).headlines]
+        names = [headline.name for headline in system.for_size(size).headlines]
         figures += [
             Figure(system.label, name, str(label), value)
             for label, *values in table.rows
@@ -288,7 +288,7 @@ def _build(suite: Suite, size: Size, systems: Sequence[PlayedSystem], allow_diff
         soundness_table(systems),
         *of_judges,
         *agreement_table(systems),
-        cost_of_all(systems),
+        cost_table(systems),
         settings_table(systems),
         versions_table(suite, size, systems),
     ]

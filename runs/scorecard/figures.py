@@ -19,11 +19,11 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.report import Report
 from dialoom.runs.report.building import RunFaults
 from dialoom.runs.report.judges import judges_tables
-from dialoom.runs.report.reported import ReportedRun, collect_notes, plan_hash
+from dialoom.runs.report.labelled_runs import ReportedRun, collect_notes, plan_hash
 from dialoom.runs.store import RunFile, panel_of
 from dialoom.version import __version__
 
-from .suite import RECORD, CardRecord, Headline, Size, Suite, SuiteSystem, read_record
+from .suite import RECORD_FILE, CardRecord, Headline, Size, Suite, SuiteSystem, read_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def open_systems(folders: Sequence[Path], trust: Trust, stack: ExitStack) -> tup
         for folder, assistant in runs:
             label = assistant.label if names[assistant.label] == 1 else f"{assistant.label} ({folder})"
             if (name := assistant.runs.get(system.label)) is None:
-                raise RunError(f"{folder / RECORD} names no run of {system.label} by {assistant.label}")
+                raise RunError(f"{folder / RECORD_FILE} names no run of {system.label} by {assistant.label}")
             file = stack.enter_context(RunFile(folder / name, trust=trust))
             stack.enter_context(file.snapshot())
             reported.append(ReportedRun(label, file, panel_of(file.judgement_sets()) or file.judgement_set(None)))
@@ -97,7 +97,7 @@ class Figure:
 
 def figures_table(played: PlayedSystem, size: Size) -> Table:
     """Return a table of the headline figures with a row for each assistant, and notes on missing figures."""
-    headlines = played.system.sized(size).headlines
+    headlines = played.system.for_size(size).headlines
     columns = ["assistant", *(headline.name for headline in headlines)]
     table = Table(played.system.label, played.system.title or played.recipe.summary, columns)
     notes, warnings = dict.fromkeys(played.system.notes), dict[str, None]()
@@ -123,7 +123,7 @@ def figures_table(played: PlayedSystem, size: Size) -> Table:
 
 def figures_chart(played: PlayedSystem, size: Size, table: Table) -> Chart | None:
     """Return a chart of all figures with a scale, as percentages of their scales; `None` for fewer than two figures."""
-    headlines = played.system.sized(size).headlines
+    headlines = played.system.for_size(size).headlines
     places = [place for place, headline in enumerate(headlines) if headline.scale is not None]
     chart = Chart(
         played.system.label,
@@ -224,7 +224,7 @@ def agreement_table(systems: Sequence[PlayedSystem]) -> list[Table]:
 _AGREEMENT = ("n", "alpha", "all equal %")
 
 
-def cost_of_all(systems: Sequence[PlayedSystem]) -> Table:
+def cost_table(systems: Sequence[PlayedSystem]) -> Table:
     """Return the table of the costs of each run's calls."""
     columns = ["system", "assistant", "calls", "input tokens", "output tokens", "US dollars", "seconds"]
     table = Table("cost", "Usage and cost", columns, decimals={"US dollars": 4, "seconds": 1})

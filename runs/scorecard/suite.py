@@ -123,7 +123,7 @@ class SuiteSystem(_Players):
         """The system's name in tables."""
         return self.name or self.recipe.rpartition(":")[2] or self.recipe
 
-    def sized(self, size: Size) -> SuiteSize:
+    def for_size(self, size: Size) -> SuiteSize:
         """Return the system's settings in a size, merged with its own options and headlines."""
         chosen: SuiteSize = getattr(self, size)
         return SuiteSize(
@@ -203,7 +203,7 @@ def read_suite(named: str | Path) -> Suite:
         raise RunError(f"suite {named}: {': '.join([*keys, problem.message])}", setting="suite") from error
 
 
-RECORD, SUITE = "record.json", "suite.yaml"
+RECORD_FILE, SUITE_FILE = "record.json", "suite.yaml"
 """Files in a scorecard's folder: its record, for dialoom; and the suite alone, for playing it again."""
 
 
@@ -236,7 +236,7 @@ class CardRecord(Record):
         """Return a short description of suite and size."""
         return f"{self.suite.summary()}, {self.size}"
 
-    def with_also(self, others: tuple[AssistantRuns, ...]) -> CardRecord:
+    def with_assistants(self, others: tuple[AssistantRuns, ...]) -> CardRecord:
         """Return the record with further assistants; known ones keep their position."""
         by_label = {each.label: each for each in (*self.assistants, *others)}
         return self.model_copy(update={"assistants": tuple(by_label.values())})
@@ -248,7 +248,7 @@ def read_record(folder: Path) -> CardRecord | None:
     Raises:
         RunError: If the record is invalid.
     """
-    path = folder / RECORD
+    path = folder / RECORD_FILE
     if not path.exists():
         return None
     try:
@@ -264,8 +264,8 @@ def write_record(folder: Path, record: CardRecord) -> None:
     Raises:
         OutputError: If it cannot be written.
     """
-    with text_output(folder / RECORD) as file:
+    with text_output(folder / RECORD_FILE) as file:
         file.write(record.model_dump_json(indent=1, exclude_defaults=True) + "\n")
     plain = record.suite.model_dump(mode="json", exclude_defaults=True)
-    with text_output(folder / SUITE) as file:
+    with text_output(folder / SUITE_FILE) as file:
         yaml.safe_dump(plain, file, sort_keys=False, allow_unicode=True, width=110)

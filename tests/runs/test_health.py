@@ -18,7 +18,7 @@ from dialoom.graphs import Estimate
 from dialoom.graphs.tables.statistics import wilson
 from dialoom.runs.report.building import RunFaults
 from dialoom.runs.report.health import contradicts
-from dialoom.runs.report.reported import label_runs
+from dialoom.runs.report.labelled_runs import label_runs
 from dialoom.runs.store import RunFile
 from tests.conftest import Command
 

@@ -17,7 +17,7 @@ import pytest
 import dialoom as api
 from dialoom import DialoomError
 from dialoom.personas.apollo.source import read_source
-from dialoom.runs.export.pushing import pushed
+from dialoom.runs.export.pushing import push_dataset
 from tests.conftest import Command
 
 
@@ -93,7 +93,7 @@ def exported(tmp_path: Path) -> Path:
 
 
 def test_only_the_card_and_its_files_are_sent(exported: Path, hub: Hub) -> None:
-    done = pushed(exported, "me/talks", is_sent=True, endpoint=hub.url)
+    done = push_dataset(exported, "me/talks", is_sent=True, endpoint=hub.url)
     assert set(hub.files) == {"README.md", "train.jsonl", "test.jsonl"}
     assert all(content == (exported / name).read_bytes() for name, content in hub.files.items())
     (created,) = [asked for path, asked in hub.asked if path.endswith("/repos/create")]
@@ -114,7 +114,7 @@ def test_card_has_the_figures_once_and_still_loads(exported: Path, dialoom: Comm
     card = (exported / "README.md").read_text()
     assert card.count("## What is in it\n") == 1 and card.count("### Lengths of dialogues") == 1
     assert "| lines | 4 |" in card and card.split("---")[1] == front
-    assert pushed(exported, "me/talks").files[0] == Path("README.md")
+    assert push_dataset(exported, "me/talks").files[0] == Path("README.md")
 
 
 def test_export_puts_the_figures_into_its_card(exported: Path, dialoom: Command) -> None:
@@ -153,17 +153,17 @@ def test_failed_upload_leaves_the_export_unchanged(
 
 def test_folder_that_cannot_be_pushed_is_refused(exported: Path, hub: Hub) -> None:
     with pytest.raises(DialoomError, match="OWNER/NAME"):
-        pushed(exported, "talks")
+        push_dataset(exported, "talks")
     hub.refuses = True
     with pytest.raises(DialoomError, match="the upload failed: "):
-        pushed(exported, "me/talks", is_sent=True, endpoint=hub.url)
+        push_dataset(exported, "me/talks", is_sent=True, endpoint=hub.url)
     card = exported / "README.md"
     card.write_text(card.read_text().replace("path: train.jsonl", "path: ../run.db"))
     with pytest.raises(DialoomError, match="not a file in that folder"):
-        pushed(exported, "me/talks")
+        push_dataset(exported, "me/talks")
     card.unlink()
     with pytest.raises(DialoomError, match=r"no README\.md"):
-        pushed(exported, "me/talks")
+        push_dataset(exported, "me/talks")
 
 
 BUILD: dict[str, Any] = {"users": 1, "pairs": 1, "errands": 1}

@@ -11,7 +11,7 @@ from datasets import Dataset, DatasetDict, get_dataset_config_names, load_datase
 
 import dialoom
 from dialoom.graphs import WithExports
-from dialoom.runs.export.pushing import exported_files
+from dialoom.runs.export.pushing import read_card_files
 from tests.api.players import run_settings
 from tests.conftest import read_jsonl
 from tests.invented import write_release
@@ -79,7 +79,7 @@ def test_every_folder_with_a_card_loads(recipe: str, tmp_path: Path) -> None:
             for config in get_dataset_config_names(str(folder))
         ]
         assert formats[name].is_folder or [set(parts) for parts in sets] == [{"train", "test"}]
-        rows = sum(_rows(folder / file) for file in exported_files(folder)[0])
+        rows = sum(_rows(folder / file) for file in read_card_files(folder)[0])
         assert sum(len(part) for parts in sets for part in parts.values()) == rows > 0, name
 
 

@@ -17,7 +17,7 @@ from dialoom.personas.apollo import World, flows
 from dialoom.personas.apollo.flows import Flow, FlowError
 from dialoom.personas.apollo.source import ApolloSource, read_source, scripted
 from dialoom.personas.apollo.source.scripted import UserPart
-from dialoom.runs.export.pushing import pushed
+from dialoom.runs.export.pushing import push_dataset
 from tests.conftest import Command, MadeOnce
 from tests.personas.test_apollo_source import FOLDER, SOURCE
 from tests.processes import CommandProcess
@@ -54,7 +54,7 @@ def test_source_has_a_card_with_a_set_per_file(made_once: MadeOnce, dialoom: Com
     exported(dialoom, made, "source")
     front = yaml.safe_load((made / "source" / "README.md").read_text().split("---")[1])
     assert {each["config_name"] for each in front["configs"]} == {"meta", "pairs", "sessions", "users"}
-    assert {str(file) for file in pushed(made / "source", "me/source").files} == {"README.md", *FILES}
+    assert {str(file) for file in push_dataset(made / "source", "me/source").files} == {"README.md", *FILES}
     assert "5 files" in dialoom("push", "source", "me/source").stdout
 
 

@@ -23,7 +23,7 @@ from dialoom.personas.preferences import (
     read_tellers,
     read_topics,
 )
-from dialoom.runs.export.pushing import exported_files
+from dialoom.runs.export.pushing import read_card_files
 from tests.graphs.prefeval_pairs.players import Players, built, pair, part, write_topics
 from tests.runs.test_kill_anywhere import killed
 
@@ -62,7 +62,7 @@ def test_topic_becomes_a_folder_that_prefeval_plays(tmp_path: Path) -> None:
     run = dialoom.play("prefeval-pairs", path=tmp_path / "run.db", options=options)
     run.export("pairs", tmp_path / "pairs")
     written = {path.relative_to(tmp_path / "pairs") for path in (tmp_path / "pairs").rglob("*.json")}
-    assert {*exported_files(tmp_path / "pairs")[0]} == written, "the card names all of them"
+    assert {*read_card_files(tmp_path / "pairs")[0]} == written, "the card names all of them"
     front = yaml.safe_load((tmp_path / "pairs" / "README.md").read_text().split("---")[1])
     assert {each["config_name"] for each in front["configs"]} == {
         *("explicit_preference", "mcq_options"),

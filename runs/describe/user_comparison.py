@@ -20,7 +20,7 @@ from dialoom.runs.errors import RunError
 
 from .dataset import Dataset, DescribedDialogue
 
-MOST = 2_000
+MAX_DIALOGUES = 2_000
 """Maximum number of dialogues measured in each set; from more dialogues, that number is drawn."""
 
 _RESAMPLES, _DRAWS, _WINDOW = 400, 100, 20
@@ -116,7 +116,7 @@ MEASURES: Mapping[str, _Measure] = {
 }
 
 
-def likeness(simulated: Dataset, real: Dataset) -> tuple[Table, Chart]:
+def compare_users(simulated: Dataset, real: Dataset) -> tuple[Table, Chart]:
     """Return the distances between simulated and real users, as a table and as a chart.
 
     Args:
@@ -126,7 +126,7 @@ def likeness(simulated: Dataset, real: Dataset) -> tuple[Table, Chart]:
     Raises:
         RunError: If a set has fewer than two dialogues in which a user speaks.
     """
-    sets = [_measured(each) for each in (simulated, real)]
+    sets = [_measure_dialogues(each) for each in (simulated, real)]
     draw = np.random.default_rng(0)
     # Resamples of each set's dialogues, the same for all measures.
     resamples = [draw.integers(len(one), size=(_RESAMPLES, len(one))) for one in sets]
@@ -136,18 +136,18 @@ def likeness(simulated: Dataset, real: Dataset) -> tuple[Table, Chart]:
     found: list[tuple[Estimate, float, NDArray[np.float64]]] = []
     averaged = set[str]()
     for place, name in enumerate(MEASURES):
-        of_simulated, of_real = (_known(one[:, place]) for one in sets)
+        of_simulated, of_real = (_drop_nan(one[:, place]) for one in sets)
         if len(of_simulated) < 2 or len(of_real) < 2 or np.std(of_real) < 1e-12:
             table.rows.append([name, _mean(of_simulated), _mean(of_real), None, None])
             continue
         spread = float(np.std(of_real))
         distance = _distance(of_simulated, of_real) / spread
         drawn = zip(*resamples, strict=True)
-        pairs = ([_known(one[at, place]) for one, at in zip(sets, each, strict=True)] for each in drawn)
+        pairs = ([_drop_nan(one[at, place]) for one, at in zip(sets, each, strict=True)] for each in drawn)
         resampled = np.array([_distance(one, other) / spread for one, other in pairs if len(one) and len(other)])
         enough = min(len(of_simulated), len(of_real)) >= MIN_UNITS
         estimate = _estimate(min(len(of_simulated), len(of_real)), distance, resampled, enough)
-        chance = _by_chance(of_real, len(of_simulated)) / spread
+        chance = _chance_distance(of_real, len(of_simulated)) / spread
         table.rows.append([name, _mean(of_simulated), _mean(of_real), estimate, chance])
         if len(resampled) == _RESAMPLES:
             found.append((estimate, chance, resampled))
@@ -163,12 +163,12 @@ def likeness(simulated: Dataset, real: Dataset) -> tuple[Table, Chart]:
     return table, _chart(table)
 
 
-def _measured(dataset: Dataset) -> NDArray[np.float64]:
+def _measure_dialogues(dataset: Dataset) -> NDArray[np.float64]:
     """Return the measures of a set's dialogues (dialogues x measures); NaN where a measure has no value.
 
     A measure has no value for a dialogue to whose language it does not apply, and none at all if these are the most.
     """
-    drawn, measures = _drawn(dataset.dialogues()), MEASURES.values()
+    drawn, measures = _sample_dialogues(dataset.dialogues()), MEASURES.values()
     rows, covered = [], []
     for lines in drawn:
         rows.append([math.nan if (value := each.of(lines)) is None else value for each in measures])
@@ -181,22 +181,22 @@ def _measured(dataset: Dataset) -> NDArray[np.float64]:
     return np.where(np.array(covered) & (np.mean(covered, axis=0) >= 0.5), np.array(rows), np.nan)
 
 
-def _drawn(dialogues: Iterable[DescribedDialogue]) -> list[list[str]]:
-    """Return the user's lines of at most `MOST` dialogues, drawn with a fixed seed."""
+def _sample_dialogues(dialogues: Iterable[DescribedDialogue]) -> list[list[str]]:
+    """Return the user's lines of at most `MAX_DIALOGUES` dialogues, drawn with a fixed seed."""
     draw, drawn, count = random.Random(0), list[list[str]](), 0
     for dialogue in dialogues:
         lines = [line.content for line in dialogue.lines if line.role == USER and line.content.strip()]
         if not lines:
             continue
         count += 1
-        if len(drawn) < MOST:
+        if len(drawn) < MAX_DIALOGUES:
             drawn.append(lines)
-        elif (place := draw.randrange(count)) < MOST:
+        elif (place := draw.randrange(count)) < MAX_DIALOGUES:
             drawn[place] = lines
     return drawn
 
 
-def _known(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _drop_nan(values: NDArray[np.float64]) -> NDArray[np.float64]:
     known: NDArray[np.float64] = values[~np.isnan(values)]
     return known
 
@@ -225,7 +225,7 @@ def _estimate(n: int, distance: float, resampled: NDArray[np.float64], is_enough
     return Estimate(n, distance, max(0.0, distance + low - middle), distance + high - middle)
 
 
-def _by_chance(values: NDArray[np.float64], count: int) -> float:
+def _chance_distance(values: NDArray[np.float64], count: int) -> float:
     """Return the mean distance between two random samples of the values, of the sizes of both compared sets."""
     draw = np.random.default_rng(0)
     pairs = ((draw.choice(values, count), draw.choice(values, len(values))) for _ in range(_DRAWS))
