@@ -84,9 +84,9 @@ def read_raw_rows(path: Path) -> Iterator[NumberedRow]:
     Raises:
         DataError: If the file cannot be read, or the whole file is not valid JSON or Parquet.
     """
-    if path.suffix == ".parquet":
+    if path.suffix.lower() == ".parquet":
         yield from enumerate(read_parquet_rows(path), 1)
-    elif path.suffix == ".json":
+    elif path.suffix.lower() == ".json":
         yield from enumerate(_read_json_rows(path), 1)
     else:
         for number, line in read_lines(path):
@@ -178,7 +178,7 @@ def find_files(path: Path) -> list[Path]:
         file
         for file in path.rglob("*")
         if file.is_file()
-        and file.suffix != ".md"
+        and file.suffix.lower() != ".md"
         and not any(part.startswith(".") for part in file.relative_to(path).parts)
     )
 
@@ -187,7 +187,7 @@ def read_rows(file: Path, reader: Reader | None) -> Iterator[NumberedRow]:
     """Recognise a file's format, and return the file's rows."""
     if reader is not None:
         return reader(file)
-    if file.suffix == ".eval":
+    if file.suffix.lower() == ".eval":
         return _read_inspect_rows(file)
     row = next((row for _, row in read_raw_rows(file)), None)
     is_traced = (

@@ -194,5 +194,6 @@ def _conversation_lines(value: Any, speaker: str) -> list[Line]:
             role = next((str(each[key]) for key in ROLE_KEYS if each.get(key)), speaker)
             words = next((text for key in CONTENT_KEYS if (text := extract_text(each.get(key))) is not None), "")
             if role or words:
-                found.append(Line(role=normalize_role(role), content=words))
+                is_call = role.lower() == "function_call"  # ShareGPT's content of a tool call is no text
+                found.append(Line(role=normalize_role(role), content="" if is_call else words))
     return found

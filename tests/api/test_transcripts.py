@@ -660,10 +660,10 @@ def test_samples_of_inspect_logs_are_conversations(tmp_path: Path) -> None:
     (episode,) = found.run.episodes()
     assert [line.content for line in episode.outcome.messages] == ["What is 2 + 2?", "4"]
     assert episode.facets["target"] == "4" and "not a sample" in found.errors[0]
-    (tmp_path / "log.json").write_text(
-        json.dumps({"eval": {}, "samples": [{"id": "s", "epoch": 1, "messages": messages}]})
+    (tmp_path / "LOG.JSON").write_text(
+        json.dumps({"eval": {}, "samples": [{"id": "s", "epoch": 1, "messages": messages}]}, indent=1)
     )
-    again = dialoom.import_transcripts(tmp_path / "log.json", path=tmp_path / "json.db")
+    again = dialoom.import_transcripts(tmp_path / "LOG.JSON", path=tmp_path / "json.db")
     assert [each.outcome.messages for each in again.run.episodes()] == [episode.outcome.messages]
 
 

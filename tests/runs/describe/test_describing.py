@@ -233,6 +233,23 @@ def test_rows_of_other_programs_are_read(tmp_path: Path) -> None:
     assert sizes == {"lines": [5, 2.2], "words of the user": [5, 2.2], "words of the assistant": [4, 2.5]}
 
 
+def test_arguments_of_tool_calls_are_not_words(tmp_path: Path) -> None:
+    call = {"name": "find", "arguments": json.dumps({"what": "a quiet table for two"})}
+    talk = [
+        {"from": "human", "value": "Find a table."},
+        {"from": "function_call", "value": json.dumps(call)},
+        {"from": "observation", "value": "One at eight."},
+        {"from": "gpt", "value": "At eight?"},
+    ]
+    (tmp_path / "talks.jsonl").write_text(json.dumps({"conversations": talk}))
+    run = dialoom.import_transcripts(tmp_path / "talks.jsonl", path=tmp_path / "talks.db").run
+    of_rows, of_run = (
+        {row[0]: row[1:3] for row in each["sizes"].rows}
+        for each in (dialoom.describe(tmp_path / "talks.jsonl"), run.describe())
+    )
+    assert of_rows == of_run and of_rows["words of the assistant"] == [1, 2]
+
+
 def test_conversation_begins_with_the_users_line(tmp_path: Path) -> None:
     path = tmp_path / "instructed.jsonl"
     questions = ("Is it late?", "Where is the boat?", "Where is the boat?")
