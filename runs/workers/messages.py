@@ -6,8 +6,8 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -150,33 +150,44 @@ def merge_leftovers(store: RunStore) -> int:
     """Merge the results in dead workers' files beside a run's file; return the number of scenarios merged.
 
     Raises:
-        StoreError: If a worker is still playing scenarios of the run.
+        StoreError: If a worker is still playing scenarios of the run, or a file cannot be read.
     """
     merged = 0
     leases = store.leases.read_open()
     folder = workers_folder(store.path)
     deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
     for path in sorted(folder.glob("*.db")):
-        try:
-            worker_store = _open_when_unlocked(path, deadline)
-        except StoreError as error:
-            if not _is_locked(error):
-                raise
-            raise StoreError(
-                f"{path} is still being written by a worker of this run, maybe on another machine; wait for that "
-                "process to end, or stop it",
-                advice=Advice("resume", "then resume the run", {"path": store.path}),
-            ) from error
-        with worker_store:
-            left = worker_store.leases.pack_leftovers(leases)
-            while batch := list(islice(left, _MERGE_BATCH_SIZE)):
-                merged += len(store.leases.merge_sync(batch))
+        with closing(_read_batches(path, leases, deadline, store.path)) as batches:
+            merged += sum(len(store.leases.merge_sync(batch)) for batch in batches)
         remove(path)
     with suppress(OSError):
         folder.rmdir()
     if leases:
         store.leases.delete_all()
     return merged
+
+
+def _read_batches(
+    path: Path, leases: Mapping[int, int], deadline: float, run: Path
+) -> Generator[list[Transfer], None, None]:
+    """Yield a dead worker's results for open leases. Errors say how to continue the run that leased them."""
+    try:
+        with _open_when_unlocked(path, deadline) as store:
+            left = store.leases.pack_leftovers(leases)
+            while batch := list(islice(left, _MERGE_BATCH_SIZE)):
+                yield batch
+    except StoreError as error:
+        if _is_locked(error):
+            message = (
+                f"{path} is still being written by a worker of this run, maybe on another machine; wait for that "
+                "process to end, or stop it"
+            )
+        else:
+            message = (
+                f"the calls in the file of a worker of this run cannot be read ({error.message}); repair {path}, or "
+                "remove it to have its calls made again"
+            )
+        raise StoreError(message, advice=Advice("resume", "then resume the run", {"path": run})) from error
 
 
 def _open_when_unlocked(path: Path, deadline: float) -> RunStore:

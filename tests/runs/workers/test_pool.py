@@ -375,6 +375,18 @@ def test_file_that_is_still_written_is_not_merged(tmp_path: Path, monkeypatch: p
     assert is_cleaned_up(run.path)
 
 
+def test_message_about_an_unreadable_file_says_how_to_continue(tmp_path: Path, dialoom: Command) -> None:
+    run = api.plan(RECIPE, path=tmp_path / "run.db", **SHARED)
+    workers_folder(run.path).mkdir()
+    damaged = workers_folder(run.path) / "worker-1.db"
+    damaged.write_bytes(run.path.read_bytes()[:20_000])
+    refused = " ".join(dialoom("resume", "run.db", code=2).stderr.split())
+    assert "worker-1.db is damaged" in refused and "or remove it to have its calls made again" in refused
+    assert "dialoom resume run.db" in refused
+    damaged.unlink()
+    assert api.resume(run.path).status().done == 12
+
+
 @pytest.mark.parametrize(("size", "done"), [(100_000, "created"), (300_000, "written")])
 def test_full_disk_of_a_worker_is_one_sentence(
     size: int, done: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
