@@ -462,7 +462,7 @@ _Loader.yaml_implicit_resolvers = {
 for _tag, _pattern, _firsts in (
     (_BOOL, r"(?:true|True|TRUE|false|False|FALSE)$", "tTfF"),
     (_INT, r"-?(?:0|[1-9][0-9]*|0x[0-9a-fA-F]+)$", "-0123456789"),
-    (_FLOAT, r"-?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+][0-9]+)?$|-?\.(?:inf|Inf|INF)$", "-.0123456789"),
+    (_FLOAT, r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+][0-9]+)?$|[-+]?\.(?:inf|Inf|INF)$", "-+.0123456789"),
     (_FLOAT, r"\.(?:nan|NaN|NAN)$", "."),
 ):
     _Loader.add_implicit_resolver(_tag, re.compile(_pattern), [*_firsts])
