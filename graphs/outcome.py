@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from dialoom.inputs import Frozen, Record
-from dialoom.prompts import FunctionCall
+from dialoom.prompts import FunctionCall, pair_results
 from dialoom.prompts.messages import format_call
 
 FAULT_KINDS: Mapping[str, str] = {
@@ -214,17 +214,11 @@ class Outcome(Frozen):
     @property
     def tool_results(self) -> tuple[tuple[FunctionCall, str | None], ...]:
         """Each tool call, paired with the tool's result. The result is `None` for a call that was never answered."""
-        found: list[tuple[FunctionCall, str | None]] = []
-        unanswered: dict[str | None, list[int]] = {}
-        for line in self.messages:
-            unanswered |= {call["id"]: [] for call in line.tool_calls}  # later calls may reuse the ids of earlier ones
-            for call in line.tool_calls:
-                unanswered[call["id"]].append(len(found))
-                found.append((call, None))
-            if indexes := unanswered.get(line.tool_call_id):
-                index = indexes.pop(0)
-                found[index] = (found[index][0], line.content)
-        return tuple(found)
+        calls = [call for line in self.messages for call in line.tool_calls]
+        results = pair_results(
+            ([call["id"] for call in line.tool_calls], line.tool_call_id, line.content) for line in self.messages
+        )
+        return tuple(zip(calls, results, strict=True))
 
 
 EARLIER_ATTEMPTS = "earlier_attempts"

@@ -1,6 +1,6 @@
 """Prompt templates, each in its own file, and the library that finds, overrides and renders them."""
 
-from .messages import ChatMessage, FunctionCall, ToolDefinition, Utterance
+from .messages import ChatMessage, FunctionCall, ToolDefinition, Utterance, pair_results
 from .prompt import Prompt, PromptError, PromptLibrary, shared_text
 
 __all__ = [
@@ -11,5 +11,6 @@ __all__ = [
     "PromptLibrary",
     "ToolDefinition",
     "Utterance",
+    "pair_results",
     "shared_text",
 ]

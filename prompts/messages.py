@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NotRequired, TypeAlias
 
 from typing_extensions import TypedDict  # the standard library's has no fields for pydantic before Python 3.12
@@ -26,6 +26,27 @@ class FunctionCall(TypedDict):
     id: str
     name: str
     arguments: str
+
+
+def pair_results(messages: Iterable[tuple[Sequence[str], str | None, str]]) -> list[str | None]:
+    """Return the result of each tool call, in the order of the calls; `None` for a call that was never answered.
+
+    A result belongs to the first unanswered call with its id. Later messages may reuse the ids of earlier calls, whose
+    results must then precede these messages.
+
+    Args:
+        messages: For each message the ids of its calls, the id of the call that it answers, if any, and its text.
+    """
+    results: list[str | None] = []
+    unanswered: dict[str, list[int]] = {}
+    for ids, answered_id, text in messages:
+        unanswered |= {id_: [] for id_ in ids}
+        for id_ in ids:
+            unanswered[id_].append(len(results))
+            results.append(None)
+        if answered_id is not None and (indexes := unanswered.get(answered_id)):
+            results[indexes.pop(0)] = text
+    return results
 
 
 class _MessageFields(TypedDict):

@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
-from dialoom.prompts import FunctionCall
+from dialoom.prompts import FunctionCall, pair_results
 from dialoom.roles.players import PlayerError, RefusedPlayerError, Session, has_person_id, is_in_memory, make_graph
 from dialoom.roles.restoring import NAMESPACE_WITHOUT_PERSON, NON_JSON_STORE_ITEMS, UNSUPPORTED_STATE_VALUES
 from dialoom.settings import CompiledGraph, GraphFactory
@@ -165,18 +165,13 @@ def _build_tool(definition: Mapping[str, Any], run_tool: RunTool, results: ToolR
 
 def _extract_calls(added: Sequence[BaseMessage]) -> ToolResults:
     """Return the tool calls in the messages that a graph has added, with their outputs, which are empty if missing."""
-    found: ToolResults = []
-    unanswered: dict[str | None, list[int]] = {}
-    for message in added:
-        calls = getattr(message, "tool_calls", ())
-        unanswered |= {call["id"]: [] for call in calls}  # later calls may reuse the ids of earlier ones
-        for call in calls:
-            unanswered[call["id"]].append(len(found))
-            found.append((_build_call(call["name"], call["args"]), ""))
-        if indexes := unanswered.get(getattr(message, "tool_call_id", None)):
-            index = indexes.pop(0)
-            found[index] = (found[index][0], join_text(message.content))
-    return found
+    calls = [(getattr(message, "tool_calls", ()), message) for message in added]
+    results = pair_results(
+        ([call["id"] or "" for call in made], getattr(message, "tool_call_id", None), join_text(message.content))
+        for made, message in calls
+    )
+    built = [_build_call(call["name"], call["args"]) for made, _ in calls for call in made]
+    return [(call, result or "") for call, result in zip(built, results, strict=True)]
 
 
 def _build_call(name: str, arguments: Any) -> FunctionCall:

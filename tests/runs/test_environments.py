@@ -595,6 +595,19 @@ def test_results_belong_to_their_calls_if_a_graph_reuses_ids(tmp_path: Path) -> 
     assert [result for _, result in episode.outcome.tool_results] == ["Ada", "true"]
 
 
+def test_message_of_a_graph_is_not_the_result_of_its_call_without_an_id(tmp_path: Path) -> None:
+    def agent(tools: list[Any]) -> Any:  # noqa: ARG001
+        def think(state: MessagesState) -> dict[str, Any]:  # noqa: ARG001
+            call = {"name": "read", "args": {"path": "tickets"}, "id": None}
+            return {"messages": [AIMessage("I look it up.", tool_calls=[call]), AIMessage("It is done.")]}
+
+        return StateGraph(MessagesState).add_node("think", think).add_edge(START, "think").compile()
+
+    episode = simulated(tmp_path / "run.db", agent, Desk, max_turns=1, ends=[])
+    results = {result for _, result in episode.outcome.tool_results}
+    assert results == {'[{"who": "Ada", "open": true}]'}  # the graph did not run its call
+
+
 def test_assistant_that_never_answers_is_stopped(tmp_path: Path) -> None:
     episode = simulated(tmp_path / "run.db", calling(*[("read", {})] * 99), Desk)
     assert (episode.outcome.ended_by, episode.outcome.counts["tool_calls"]) == ("max_tool_turns", 10)
