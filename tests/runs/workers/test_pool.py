@@ -264,6 +264,17 @@ def test_cached_replies_are_used_by_all_workers(tmp_path: Path, monkeypatch: pyt
     assert set(again.frame("calls")["attempts"]) == {0}
 
 
+class Killed(BaseException):
+    """The death of a run's process."""
+
+
+def kill_run(delivery: WorkerReport | None, _has: set[int]) -> bool:
+    """Kill the run's process at the first result of a worker."""
+    if delivery is not None:
+        raise Killed
+    return False
+
+
 def test_files_of_a_killed_run_are_merged_first(
     dialoom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,16 +282,7 @@ def test_files_of_a_killed_run_are_merged_first(
     counting = Counting()
     settings: Any = {"options": SMALL, "models": {"assistant": counting}, "workers": 2, "concurrency": 4}
     whole = api.play(RECIPE, path=tmp_path / "whole.db", **settings)
-
-    class Killed(BaseException):
-        pass
-
-    def kill(delivery: WorkerReport | None, _has: set[int]) -> bool:
-        if delivery is not None:
-            raise Killed
-        return False
-
-    local.is_deadly = kill
+    local.is_deadly = kill_run
     monkeypatch.setattr(messages, "LOCK_TIMEOUT_SECONDS", 0.0)  # the dead worker's process is this one
     counting.asked = 0
     with pytest.raises(Killed):
@@ -305,16 +307,7 @@ def test_files_of_a_killed_run_are_found_through_every_link(tmp_path: Path, monk
     (tmp_path / "links").mkdir()
     link = tmp_path / "links" / "link.db"
     link.symlink_to(run.path)
-
-    class Killed(BaseException):
-        pass
-
-    def kill(delivery: WorkerReport | None, _has: set[int]) -> bool:
-        if delivery is not None:
-            raise Killed
-        return False
-
-    local.is_deadly = kill
+    local.is_deadly = kill_run
     with pytest.raises(Killed):
         api.resume(link, models=models, workers=2, concurrency=4)
     local.close_files()
